@@ -1,0 +1,193 @@
+"""The compiled model: a folder with a manifest, `wherry.json`, that every runtime checks.
+
+    wherry.json            this record
+    model.so | model.tar   the compiled library
+    tensor-cache.json      the weights' index, and params_shard_*.bin
+    config.json            the architecture, as Hugging Face has it
+    tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
+
+This module imports neither TVM nor NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import ArtifactError, listing
+
+MANIFEST = "wherry.json"
+SCHEMA_VERSION = 1  # of this file
+# What the core and a compiled library agree on: names, order, dtypes and meaning of `forward`'s
+# arguments and of the metadata. Change the text whenever one of them changes.
+INTERFACE = (
+    "forward(tokens[n] i32, positions[n] i32, sequences[n] i32, query_indptr[r+1] i32, "
+    "page_indptr[r+1] i32, page_ids[p] i32, logit_rows[m] i32, state tuple, params tuple)"
+    " -> logits[m, vocab] f32; metadata 1"
+)
+INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRecord:
+    """One file of the folder."""
+
+    size: int  # bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The content of `wherry.json`. Four records that are never mixed, and what binds them."""
+
+    schema: int
+    interface: str  # INTERFACE_HASH of the compiler that wrote it
+    wherry: str  # version
+    tvm: str  # version
+    name: str  # what `wherry list` and /v1/models show
+    architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
+    quantization: str  # scheme, "q4f16_1"
+    target: dict[str, Any]  # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...]}
+    deployment: dict[str, int]  # {"context", "max_batch", "prefill_chunk", "page_size"}
+    memory: dict[str, int]  # bytes: {"weights", "kv_per_token", "workspace"}
+    capabilities: tuple[str, ...]
+    library: str  # file name
+    files: dict[str, FileRecord]
+
+    def to_json(self) -> str:
+        """Readable, sorted, with a final newline."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+
+def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
+    """Hash a file in 1 MiB pieces; `progress` is called with the bytes of each."""
+    digest = hashlib.sha256()
+    with path.open("rb") as f:
+        while piece := f.read(1 << 20):
+            digest.update(piece)
+            if progress:
+                progress(len(piece))
+    return digest.hexdigest()
+
+
+def record(path: Path) -> FileRecord:
+    """Size and hash of a file."""
+    return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
+
+
+def write_atomically(path: Path, data: bytes | str) -> None:
+    """Write under a temporary name in the same folder, flush to disk, rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as f:
+            f.write(data.encode() if isinstance(data, str) else data)
+            f.flush()
+            os.fsync(f.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Parse `folder/wherry.json`.
+
+    Raises:
+        ArtifactError: no manifest, not JSON, another schema, missing or unknown fields.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ArtifactError(
+            f"{folder} is not a compiled model: it has no {MANIFEST}.\n"
+            f"Compile one: wherry compile MODEL --target cpu -o {folder}"
+        )
+    try:
+        raw = json.loads(path.read_text())
+    except ValueError as e:
+        raise ArtifactError(f"{path} is damaged ({e}). Compile the model again.") from e
+    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA_VERSION:
+        found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+        raise ArtifactError(
+            f"{path} has schema {found!r}; this version reads schema {SCHEMA_VERSION}. "
+            "Compile the model again with this version."
+        )
+    return _parse(raw, path)
+
+
+def _parse(raw: Mapping[str, Any], path: Path) -> Manifest:
+    known = {f.name for f in fields(Manifest)}
+    problems = [f"missing field {n!r}" for n in sorted(known - set(raw))]
+    problems += [f"unknown field {n!r}" for n in sorted(set(raw) - known)]
+    if problems:
+        raise ArtifactError(f"{path} does not fit schema {SCHEMA_VERSION}:\n{listing(problems)}")
+    values = dict(raw)
+    values["files"] = {n: FileRecord(**r) for n, r in raw["files"].items()}
+    values["capabilities"] = tuple(raw["capabilities"])
+    return Manifest(**values)
+
+
+def verify(folder: Path, *, hashes: bool = True) -> Manifest:
+    """Check a compiled folder against its manifest and this machine; all mismatches at once.
+
+    Sizes are always compared, contents too unless `hashes` is false.
+
+    Raises:
+        ArtifactError: with the list of what is wrong, and what to type.
+    """
+    manifest = read_manifest(folder)
+    problems: list[str] = []
+    if manifest.interface != INTERFACE_HASH:
+        problems.append(
+            f"its library speaks interface {manifest.interface}, this runtime {INTERFACE_HASH}"
+        )
+    for name, expected in sorted(manifest.files.items()):
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{name} is missing")
+        elif path.stat().st_size != expected.size:
+            problems.append(f"{name} has {path.stat().st_size} bytes, not {expected.size}")
+        elif hashes and sha256_of(path) != expected.sha256:
+            problems.append(f"{name} has changed: its SHA-256 is not the one in {MANIFEST}")
+    problems += machine_problems(manifest.target)
+    if problems:
+        raise ArtifactError(
+            f"{folder} cannot be used here:\n{listing(problems)}\n"
+            "Compile it again on this machine: wherry compile MODEL -o DIR"
+        )
+    return manifest
+
+
+def machine_problems(target: Mapping[str, Any]) -> list[str]:
+    """What this machine lacks to run a library built for `target`; [] if nothing."""
+    if not str(target.get("kind", "")) == "llvm":
+        return []  # a device's limits are checked by the code that opens the device
+    problems: list[str] = []
+    arch = str(target.get("host", "")).partition("-")[0]
+    here = platform.machine().replace("AMD64", "x86_64").replace("arm64", "aarch64")
+    if arch and arch.replace("arm64", "aarch64") != here:
+        problems.append(f"it was compiled for {arch}, this machine is {here}")
+        return problems
+    missing = sorted(set(target.get("features", ())) - cpu_features())
+    if missing and cpu_features():
+        problems.append(
+            f"it needs the CPU features {', '.join(missing)} of {target.get('cpu')}, "
+            "which this machine lacks"
+        )
+    return problems
+
+
+def cpu_features() -> frozenset[str]:
+    """Feature flags as Linux names them ("avx512_vnni"); empty where they cannot be read."""
+    info = Path("/proc/cpuinfo")
+    if not info.is_file():
+        return frozenset()
+    for line in info.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()

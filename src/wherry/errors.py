@@ -1,0 +1,53 @@
+"""The errors that Wherry raises on bad input. An error of our own making is an assertion instead.
+
+Each says what happened, the value found, what is accepted, and what to type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class WherryError(Exception):
+    """Base of all. `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class UsageError(WherryError):
+    """An argument or a configuration field is wrong."""
+
+    exit_code = 2
+
+
+class ModelError(WherryError):
+    """A model folder cannot be read: a missing file, an unknown field, a tensor that does not fit."""
+
+    exit_code = 3
+
+
+class ArtifactError(WherryError):
+    """A compiled folder cannot be used: damaged, of another version, or for another machine."""
+
+    exit_code = 4
+
+
+class ToolchainError(WherryError):
+    """Something that a target needs to be built or run is not on this machine."""
+
+    exit_code = 5
+
+
+class ResourceError(WherryError):
+    """Memory, disk or context is too small for what was asked."""
+
+    exit_code = 6
+
+
+def listing(problems: Iterable[str], limit: int = 40) -> str:
+    """Join problems one a line, the rest counted: errors name all that is wrong, not the first."""
+    lines = list(problems)
+    shown = [f"  - {line}" for line in lines[:limit]]
+    if len(lines) > limit:
+        shown.append(f"  ... and {len(lines) - limit} more")
+    return "\n".join(shown)
