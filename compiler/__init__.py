@@ -1,0 +1,1 @@
+"""From a model folder to an artefact."""
