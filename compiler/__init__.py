@@ -1,1 +1,1 @@
-"""From a model folder to an artefact."""
+"""From a model reference to an artefact: load, convert, compile, link, package."""
