@@ -5,16 +5,16 @@ Axes: n rows, m logit rows, d hidden, h query heads, g kv heads, e head dim.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from .arch import Architecture
+from .arch import Architecture, InverseFrequencies, RopeConfig, concat, drop, inv_freq, tie
 from .layers import Embedding, SwiGLU, rms_norm
-from .rope import RopeConfig, inv_freq
 from .state import AttentionShape, Batch, PagedKV
-from .weights import concat, drop, tie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,26 +25,38 @@ class LlamaConfig:
     intermediate_size: int
     num_hidden_layers: int
     num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
     vocab_size: int
-    max_position_embeddings: int
-    rms_norm_eps: float
     rope: RopeConfig
+    num_key_value_heads: int | None = None  # None: as many as query heads
+    head_dim: int | None = None  # None: hidden_size / num_attention_heads
+    max_position_embeddings: int = 2048
+    rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+
+    @property
+    def context(self) -> int:
+        """Tokens of one sequence that the rotary table is right for."""
+        return self._rotary_table().max_context or self.max_position_embeddings
+
+    def _rotary_table(self) -> InverseFrequencies:
+        head_dim = self.head_dim or self.hidden_size // self.num_attention_heads
+        rotary_dim = self.rope.rotary_dim(head_dim)
+        return inv_freq(self.rope, rotary_dim, self.max_position_embeddings)
 
     def attention_shape(self) -> AttentionShape:
         """The same for every layer."""
-        freqs, scaling, _ = inv_freq(self.rope, self.head_dim, self.max_position_embeddings)
+        head_dim = self.head_dim or self.hidden_size // self.num_attention_heads
+        table = self._rotary_table()
         return AttentionShape(
             heads=self.num_attention_heads,
-            kv_heads=self.num_key_value_heads,
-            head_dim=self.head_dim,
-            scale=self.head_dim**-0.5,
-            inv_freq=tuple(float(f) for f in freqs),
-            rope_scaling=scaling,
+            kv_heads=self.num_key_value_heads or self.num_attention_heads,
+            head_dim=head_dim,
+            scale=head_dim**-0.5,
+            inv_freq=tuple(float(f) for f in table.inv_freq),
+            rope_scaling=table.attention_factor,
         )
 
 
@@ -61,9 +73,11 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
+    attention: type[nn.Module] = Attention
+
     def __init__(self, cfg: LlamaConfig, shape: AttentionShape) -> None:
         self.input_layernorm = rms_norm(cfg.hidden_size, cfg.rms_norm_eps)
-        self.self_attn = Attention(cfg, shape)
+        self.self_attn = self.attention(cfg, shape)
         self.post_attention_layernorm = rms_norm(cfg.hidden_size, cfg.rms_norm_eps)
         self.mlp = SwiGLU(cfg.hidden_size, cfg.intermediate_size, cfg.mlp_bias)
 
