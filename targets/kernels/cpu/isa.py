@@ -1,0 +1,39 @@
+"""What the generator of CPU kernels needs to know about an instruction set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isa:
+    """Register file and dot product of a CPU, as far as kernels differ by them."""
+
+    lanes: int  # float32 elements of a vector register: 16, 8 or 4
+    registers: int  # vector registers
+    fma: bool  # fused multiply-add in hardware
+    dot: Literal["vnni512", "none"] = "none"  # int8 dot product the 4-bit kernels use
+
+    @property
+    def accumulators(self) -> int:
+        """Sixteen-lane accumulators that fit, with room for operands."""
+        per_vector = 16 // self.lanes
+        return max(1, (self.registers - self.registers // 4) // per_vector)
+
+
+def isa_from_features(features: Iterable[str]) -> Isa:
+    """Read LLVM's ("avx512vnni", "neon") or Linux's ("avx512_vnni", "asimd") feature names.
+
+    An unknown set gives the least that all targets have: 128-bit vectors without FMA.
+    """
+    names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
+    if {"avx512f", "avx512bw", "avx512vl"} <= names:
+        vnni = "avx512vnni" in names
+        return Isa(lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "none")
+    if {"avx2", "fma"} <= names:
+        return Isa(lanes=8, registers=16, fma=True)
+    if names & {"neon", "asimd"}:
+        return Isa(lanes=4, registers=32, fma=True)
+    return Isa(lanes=4, registers=16, fma=False)

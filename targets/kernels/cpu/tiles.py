@@ -1,0 +1,58 @@
+"""How kernels cut rows and columns into tiles, and what they share around a tile.
+
+Every tile height runs the same operations on a row, in the same order: rows fall into tiles as they
+come, and their bits do not depend on which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.script import tirx as T
+
+from . import vector as v
+
+PANEL = 16  # output columns of a weight panel
+# A launch of the thread pool costs 1.2 us, a core reads about 10 GB/s: below this many bytes of
+# weights (13 us) one thread is as fast.
+PARALLEL_BYTES = 128 * 1024
+
+
+def panels(columns: int) -> int:
+    """Panels that hold `columns` columns; the last may be partly empty."""
+    return -(-columns // PANEL)
+
+
+def over_rows(rows: Any, heights: tuple[int, ...], tile: Callable[[int, Any], None]) -> None:
+    """Emit loops that cover `rows` rows by tiles: as many of the first height as fit, then the next.
+
+    `heights` descend, each divides the one before, and the last is 1. `tile(height, first_row)`
+    emits a tile.
+    """
+    done: Any = T.int64(0)
+    for index, height in enumerate(heights):
+        count = rows // height if index == 0 else (rows % heights[index - 1]) // height
+        with T.serial(count) as i:
+            tile(height, done + i * height)
+        done = rows // height * height
+
+
+def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:
+    """Emit y[row, 16 * panel : 16 * panel + 16] = value, without what lies beyond `columns`."""
+    first = panel * PANEL
+    if columns % PANEL == 0:
+        T.buffer_store(y, value, [row, v.span(first, PANEL)])
+        return
+    with T.If(first + PANEL <= columns):
+        with T.Then():
+            T.buffer_store(y, value, [row, v.span(first, PANEL)])
+        with T.Else():
+            with T.sblock("tail"):
+                T.reads()
+                T.writes()
+                part = T.sblock_alloc_buffer((PANEL,), "float32")
+                T.buffer_store(part, value, [v.span(0, PANEL)])
+                # Negative where a whole panel is padding: no iteration.
+                with T.serial(T.max(T.int64(columns) - first, 0)) as i:
+                    T.buffer_store(y, part[i], [row, first + i])

@@ -1,0 +1,76 @@
+"""Who provides the kernels of a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tvm.tirx import PrimFunc
+
+from .specs import (
+    AttentionSpec,
+    EmbeddingSpec,
+    LinearSpec,
+    RMSNormSpec,
+    RopeAppendSpec,
+    SwiGLUSpec,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedLinear:
+    """A linear whose weights are kept in a layout of the target's own."""
+
+    weights: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype of each packed tensor
+    pack: PrimFunc  # (*portable, *packed): runs once, when a model is first loaded
+    compute: PrimFunc  # (x [m, K] float32, *packed, y [m, N] float32)
+
+
+class KernelSet(Protocol):
+    """Kernels of one target, by operation. None: the target has none; the reference stays.
+
+    Every PrimFunc is private, writes its outputs (the last parameters), takes float32 activations
+    and int32 indices, and is marked `tirx.is_scheduled`. n, m, r, p and P are symbolic int64.
+    A row's result is bit-equal whatever other rows are in the batch.
+    """
+
+    def linear(self, spec: LinearSpec) -> PackedLinear | None:
+        """See `PackedLinear`."""
+        ...
+
+    def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
+        """(tokens i32 [n], *packed, y [n, dim]); packed as `linear(spec.as_linear())` packs."""
+        ...
+
+    def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
+        """(x [n, d], w [d], y [n, d])."""
+        ...
+
+    def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
+        """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]); y = norm(sum)."""
+        ...
+
+    def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
+        """(gate_up [n, 2d], y [n, d])."""
+        ...
+
+    def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
+        """Rotate, append to the cache in place, return q.
+
+        (qkv [n, h + 2g, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
+        q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype
+        [P, 2, g, page_size, e], q_out [n, h, e]).
+        """
+        ...
+
+    def attention(self, spec: AttentionSpec) -> PrimFunc | None:
+        """Attend over the cache.
+
+        (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
+        page_ids [p], pages kv_dtype [P, 2, g, page_size, e], out [n, h, e]).
+        """
+        ...
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """Schedule any other elementwise or reducing PrimFunc; what cannot be comes back as is."""
+        ...

@@ -1,0 +1,177 @@
+"""What an operation is, statically: the record that travels with a reference PrimFunc.
+
+A spec is written as a JSON string into an attribute of the PrimFunc; `SelectKernels` reads it back
+and asks a `KernelSet` for a kernel. Axes: n rows of a batch, h query heads, g key-value heads,
+e head dimension, r sequences, p page-table entries, P pages.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Scheme = Literal["f32", "f16", "q4"]
+FloatName = Literal["float16", "float32"]
+
+_SCHEMES = ("f32", "f16", "q4")
+_FLOATS = ("float16", "float32")
+
+
+class _Record:
+    """JSON form of the specs below: an object with the fields and nothing else."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """One line, keys sorted: equal specs have equal strings."""
+        return json.dumps(asdict(self), sort_keys=True)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; lists become tuples.
+
+        Raises:
+            ValueError: missing or unknown fields, or a value that the record refuses.
+        """
+        raw: dict[str, Any] = json.loads(text)
+        names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        if names != set(raw):
+            raise ValueError(
+                f"{cls.__name__}: fields {sorted(raw)} found, {sorted(names)} expected"
+            )
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
+
+
+def _check_positive(record: Any, *names: str) -> None:
+    bad = {name: getattr(record, name) for name in names if getattr(record, name) <= 0}
+    if bad:
+        raise ValueError(f"{type(record).__name__}: {bad} must be positive")
+
+
+def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
+    if scheme not in _SCHEMES:
+        raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
+    if scheme == "q4" and (scale_dtype not in _FLOATS or group != 32):
+        raise ValueError(
+            f"q4 needs scale_dtype in {_FLOATS} and group 32, found {scale_dtype!r} and {group}"
+        )
+    if scheme != "q4" and scale_dtype is not None:
+        raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearSpec(_Record):
+    """y[m, n] = sum over k of x[m, k] * w[n, k]; x and y float32.
+
+    Portable weights: "f32", "f16": one tensor [N, K]. "q4": uint32 [N, ceil(K/32) * 4], eight
+    nibbles a word, lowest bits first, value = (nibble - 7) * scale, and scales [N, ceil(K/32)].
+    Nibbles beyond K are ignored.
+    """
+
+    out_features: int  # N
+    in_features: int  # K
+    scheme: Scheme
+    scale_dtype: FloatName | None = None  # of "q4"
+    group: int = 32  # weights along K that share a scale
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "out_features", "in_features", "group")
+        _check_weight(self.scheme, self.scale_dtype, self.group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingSpec(_Record):
+    """y[i] = table[tokens[i]], float32 [n, dim]; the table is stored as a LinearSpec's weight."""
+
+    vocab: int
+    dim: int
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "vocab", "dim", "group")
+        _check_weight(self.scheme, self.scale_dtype, self.group)
+
+    def as_linear(self) -> LinearSpec:
+        """The linear that shares the stored table: N = vocab, K = dim."""
+        return LinearSpec(
+            out_features=self.vocab,
+            in_features=self.dim,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RMSNormSpec(_Record):
+    """y = x / sqrt(mean(x^2) + eps) * w over the last axis of [n, dim]."""
+
+    dim: int
+    eps: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "dim")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwiGLUSpec(_Record):
+    """y[n, dim] = silu(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim]."""
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "dim")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RopeAppendSpec(_Record):
+    """Rotate q and k, write k and v into the paged cache, return q.
+
+    Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
+    by the float32 angle position * inv_freq[j]; the rest of the head passes.
+    """
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    rotary_dim: int
+    inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians a token
+    scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
+    qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
+    page_size: int = 16  # tokens
+    kv_dtype: FloatName = "float32"
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "heads", "kv_heads", "head_dim", "page_size")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} query heads do not share {self.kv_heads} kv heads")
+        if self.rotary_dim % 2 or not 0 < self.rotary_dim <= self.head_dim:
+            raise ValueError(f"rotary_dim {self.rotary_dim} does not fit head_dim {self.head_dim}")
+        if len(self.inv_freq) * 2 != self.rotary_dim:
+            raise ValueError(
+                f"{len(self.inv_freq)} frequencies found, rotary_dim / 2 = "
+                f"{self.rotary_dim // 2} expected"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSpec(_Record):
+    """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i]."""
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    scale: float  # multiplies q . k
+    page_size: int = 16  # tokens
+    kv_dtype: FloatName = "float32"
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "heads", "kv_heads", "head_dim", "page_size")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} query heads do not share {self.kv_heads} kv heads")
