@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from tvm import IRModule
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, spec
+from tvm.relax.frontend.nn.exporter import Exporter
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.state import PAGE_SIZE, Batch, PagedKV
@@ -39,16 +41,15 @@ class Program:
     kv_dtype: str
 
 
-class _Step(nn.Module):
-    """Takes plain tensors, calls the model with what it knows."""
+def _step(model: nn.Module) -> Callable[..., Tensor]:
+    """What is exported: takes plain tensors, calls the model with what it knows."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.net = model
-
-    def forward(self, *args: Any) -> Tensor:
+    def forward(*args: Any) -> Tensor:
         *arrays, pages = args
         batch = Batch(*arrays)
-        return self.net(batch, PagedKV(batch, list(pages)))
+        return model(batch, PagedKV(batch, list(pages)))
+
+    return forward
 
 
 def parameters(arch: Architecture, config: Any) -> dict[str, Shape]:
@@ -71,21 +72,30 @@ def export(
     """
     model = arch.model(config)
     model.to(dtype)
-    step = _Step(quantize(model, scheme, dtype))
+    model = quantize(model, scheme, dtype)
     layers = [s for s in arch.state(config) if s.kind == "paged_kv" and s.window is None]
     assert len(layers) == len(arch.state(config)), "only full attention is exported yet"
     shape = config.attention_shape()
     page = (2, shape.kv_heads, PAGE_SIZE, shape.head_dim)
-    arguments: dict[str, Any] = {n: spec.Tensor([size], "int32") for n, size in SIZES.items()}
-    arguments["state"] = spec.Tuple(
-        "state", [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
+    arguments: list[Any] = [spec.Tensor([size], "int32") for size in SIZES.values()]
+    arguments.append(spec.Tuple("state", [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]))
+    method = spec.MethodSpec(
+        method=_step(model),
+        arg_names=[*SIZES, "state"],
+        arg_specs=arguments,
+        param_mode="plain",
+        effect_mode="none",
     )
-    modes = {"param_mode": "plain", "effect_mode": "none"}
-    mod, params = step.export_tvm({"forward": {**arguments, "$": modes}})
+    mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
     return Program(
-        mod=_strip_prefix(mod, "net."),
-        stored={n.removeprefix("net."): _stored_dtype(n, p, scheme) for n, p in params},
+        mod=mod,
+        stored={name: _stored_dtype(param, scheme) for name, param in params},
         page_shape=page,
         layers=len(layers),
         kv_dtype=kv_dtype,
     )
+
+
+def _stored_dtype(param: nn.Parameter, scheme: Scheme) -> str:
+    """A float that the scheme does not quantize is stored as its `float_dtype`."""
+    return scheme.float_dtype if param.dtype.startswith("float") else param.dtype

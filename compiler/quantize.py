@@ -17,6 +17,8 @@ from wherry.models.layers import Embedding
 from wherry.quant.scheme import Scheme
 from wherry.tags import tag
 
+LINEAR = "linear.weight"  # what a scheme is asked about: a matrix of a Linear or an Embedding
+
 
 def quantize(model: nn.Module, scheme: Scheme, dtype: str) -> nn.Module:
     """Swap the layers of `model`, whose activations are `dtype`, in place; returns it."""
@@ -45,8 +47,9 @@ class _Stored(nn.Module):
         self.scheme = scheme
         self.dtype = dtype
         self.suffixes = []
-        for suffix, stored_shape, stored_dtype in scheme.stored("weight", shape):
-            setattr(self, suffix, nn.Parameter(stored_shape, stored_dtype))
+        for tensor in scheme.stored(LINEAR, shape):
+            suffix = tensor.name.rpartition(".")[2]
+            setattr(self, suffix, nn.Parameter(tensor.shape, tensor.dtype))
             self.suffixes.append(suffix)
 
     def stored(self) -> list[nn.Parameter]:
@@ -127,5 +130,5 @@ def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> 
 
 
 def _placeholders(scheme: Scheme, rows: int, columns: int) -> list[te.Tensor]:
-    stored = scheme.stored("weight", (rows, columns))
-    return [te.placeholder(shape, dtype, name) for name, shape, dtype in stored]
+    stored = scheme.stored(LINEAR, (rows, columns))
+    return [te.placeholder(t.shape, t.dtype, t.name.rpartition(".")[2]) for t in stored]

@@ -82,7 +82,7 @@ class _Rewriter(PyExprMutator):
         x, weight = call.args
         add = self._residual_add(x)
         func = reference(
-            int(x.ty.shape[1]), float(call.attrs.epsilon), x.ty.dtype, residual=add is not None
+            int(x.ty.shape[1]), float(call.attrs.epsilon), str(x.ty.dtype), residual=add is not None
         )
         var = self.builder_.add_func(func, "add_rms_norm" if add is not None else "rms_norm")
         if add is None:

@@ -30,7 +30,7 @@ class FuseSwiGLU:
             x = split.args[0]
             if split.attrs.indices_or_sections != 2 or x.ty.ndim != 2:
                 return call
-            func = reference(int(x.ty.shape[1]) // 2, x.ty.dtype)
+            func = reference(int(x.ty.shape[1]) // 2, str(x.ty.dtype))
             return relax.call_tir(builder.add_func(func, "swiglu"), [x], out_ty=call.ty)
 
         changed = {

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from tvm import ir, relax, tirx
 
 
-@dataclass(frozen=True)
-class Packed:
-    """How a target computes an operation whose weights it lays out anew.
+class Packed(Protocol):
+    """How a target computes an operation whose weights it lays out anew."""
 
-    `pack` takes the stored tensors, then the packed ones (destination-passing); `compute` takes
-    the packed ones in the place of the stored ones.
-    """
+    @property
+    def weights(self) -> tuple[tuple[tuple[int, ...], str], ...]:
+        """Shape and dtype of each packed tensor."""
 
-    weights: tuple[tuple[tuple[int, ...], str], ...]  # (shape, dtype) of each packed tensor
-    pack: tirx.PrimFunc
-    compute: tirx.PrimFunc
+    @property
+    def pack(self) -> tirx.PrimFunc:
+        """(*stored, *packed), destination-passing; runs once, at a model's first load."""
+
+    @property
+    def compute(self) -> tirx.PrimFunc:
+        """The operation, with the packed tensors in the place of the stored ones."""
 
 
 class Kernels(Protocol):

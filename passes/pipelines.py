@@ -75,12 +75,22 @@ def run(
     mod: IRModule,
     inputs: PipelineInputs,
     on_phase: Callable[[str, IRModule], None] = lambda name, mod: None,
+    before_link: Callable[[IRModule], IRModule] = lambda mod: mod,
 ) -> IRModule:
-    """Take `mod` through all phases; `on_phase` sees the module after each (dump, progress)."""
+    """Take `mod` through all phases.
+
+    Args:
+        mod: with one function, `forward`.
+        inputs: what the phases are made of.
+        on_phase: sees the module after each phase (dump, progress).
+        before_link: adds what has to be compiled with it (the metadata).
+    """
     for name, passes in phases(inputs):
+        if name == "link":
+            mod = before_link(mod)
         mod = ir.transform.Sequential(list(passes))(mod)
         if name != "link":  # what the link phase leaves is for the virtual machine only
-            assert relax.analysis.well_formed(mod), f"phase {name} left a module that is not sound"
+            relax.analysis.well_formed(mod)  # raises at the first violation
         on_phase(name, mod)
     return mod
 

@@ -50,19 +50,24 @@ class SelectKernels:
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         forward = rewriter.visit_expr(mod[var])
         inputs = int(forward.attrs["num_input"])
-        packing = _Packing(rewriter.builder_, self.stored)
+        builder = relax.BlockBuilder(rewriter.builder_.get())
+        packing = _Packing(builder, self.stored)
         params = list(forward.params[:inputs])
-        used = {v.name_hint for v in relax.analysis.free_vars(forward.body)}
+        used = {
+            v.name
+            for v in relax.analysis.free_vars(forward.body)
+            if isinstance(v, relax.Var)  # symbolic sizes are free too
+        }
         for param in forward.params[inputs:]:
-            if param.name_hint in used:
+            if param.name in used:
                 params.append(packing.keep(param))
         for packed in rewriter.packed.values():
             params += packing.pack(packed)
-        rewriter.builder_.update_func(
+        builder.update_func(
             var,
             relax.Function(params, forward.body, forward.ret_ty, forward.is_pure, forward.attrs),
         )
-        mod = rewriter.builder_.get().with_attr(PARAMS, json.dumps(packing.entries))
+        mod = builder.get().with_attr(PARAMS, json.dumps(packing.entries))
         entries = ["forward", *packing.functions]
         return relax.transform.DeadCodeElimination(entries)(mod)
 
@@ -73,7 +78,7 @@ class _PackedWeight:
     def __init__(self, stored: list[relax.Var], how: Packed) -> None:
         self.stored = stored
         self.how = how
-        base = stored[0].name_hint.rpartition(".")[0]
+        base = stored[0].name.rpartition(".")[0]
         self.variables = [
             relax.Var(f"{base}.packed_{i}", relax.TensorType(shape, dtype))
             for i, (shape, dtype) in enumerate(how.weights)
@@ -101,8 +106,9 @@ class _Rewriter(PyExprMutator):
         if answer is None:
             return call
         args = list(call.args[1].fields)
-        compute = answer
-        if isinstance(answer, Packed):
+        if isinstance(answer, tirx.PrimFunc):
+            compute = answer
+        else:
             args[1:] = self._packed(args[1:], answer).variables
             compute = answer.compute
         var = self.builder_.add_func(compute, f"{name}_kernel")
@@ -111,7 +117,7 @@ class _Rewriter(PyExprMutator):
         )
 
     def _packed(self, stored: list[relax.Var], how: Packed) -> _PackedWeight:
-        key = tuple(v.name_hint for v in stored)
+        key = tuple(v.name for v in stored)
         known = self.packed.setdefault(key, _PackedWeight(stored, how))
         assert known.how.weights == how.weights, f"{key} would be packed in two ways"
         return known
@@ -129,11 +135,11 @@ class _Packing:
 
     def keep(self, param: relax.Var) -> relax.Var:
         """A parameter that stays as it is, cast if it is stored in another dtype."""
-        dtype = self.stored[param.name_hint]
-        entry = self._entry(param, [param.name_hint])
+        dtype = self.stored[param.name]
+        entry = self._entry(param, [param.name])
         if dtype != param.ty.dtype:
             source = relax.Var("stored", relax.TensorType(param.ty.shape, dtype))
-            key = (tuple(int(d) for d in param.ty.shape), dtype, param.ty.dtype)
+            key = (tuple(int(d) for d in param.ty.shape), dtype, str(param.ty.dtype))
             entry["pack"] = self._function(
                 key, [source], lambda b: b.emit(relax.op.astype(source, param.ty.dtype))
             )
@@ -151,7 +157,7 @@ class _Packing:
 
         name = self._function(structural_hash(how.pack), sources, body)
         for i, variable in enumerate(weight.variables):
-            entry = self._entry(variable, [v.name_hint for v in weight.stored])
+            entry = self._entry(variable, [v.name for v in weight.stored])
             entry["pack"] = name
             if len(weight.variables) > 1:
                 entry["index"] = i
@@ -159,9 +165,9 @@ class _Packing:
 
     def _entry(self, param: relax.Var, sources: list[str]) -> dict[str, Any]:
         entry: dict[str, Any] = {
-            "name": param.name_hint,
+            "name": param.name,
             "shape": [int(d) for d in param.ty.shape],
-            "dtype": param.ty.dtype,
+            "dtype": str(param.ty.dtype),
             "from": sources,
         }
         self.entries.append(entry)

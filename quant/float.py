@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,15 @@ class FloatScheme:
     ) -> NDArray[np.float32]:
         """Widen."""
         return stored["weight"].astype(np.float32)
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """Widen."""
+        return stored[0][row, column].astype("float32")
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """As a kernel set's `LinearSpec` has it."""
+        names = {"float32": "f32", "float16": "f16"}
+        return {"scheme": names[self.float_dtype], "scale_dtype": None, "group": 32}
 
 
 FLOATS = (

@@ -13,7 +13,7 @@ last group are 0 bits. A group whose scale is 0 holds sevens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,18 @@ class GroupQuant:
         centred = q.astype(np.float32).reshape(*scales.shape, self.group) - np.float32(ZERO)
         w: NDArray[np.float32] = centred * scales[..., None]
         return w.reshape(*words.shape[:-1], -1)[..., :columns]
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """(q - 7) * scale."""
+        words, scales = stored
+        shift = (column % PER_WORD * BITS).astype("uint32")
+        q = (words[row, column // PER_WORD] >> shift).astype("int32") & (2**BITS - 1)
+        scale = scales[row, column // self.group].astype("float32")
+        return (q - ZERO).astype("float32") * scale
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """As a kernel set's `LinearSpec` has it."""
+        return {"scheme": "q4", "scale_dtype": self.float_dtype, "group": self.group}
 
 
 GROUPS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, Protocol
@@ -57,6 +57,15 @@ class Scheme(Protocol):
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
         """Undo `encode` up to rounding; `columns` is `in`, if it is not a multiple of a group."""
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """What the graph sees: the expression, float32, of a matrix's element.
+
+        `stored` are TE tensors in the order of `stored`; row and column TIR expressions.
+        """
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """The scheme as the tags "linear" and "embedding" spell it."""
 
 
 def store(scheme: Scheme, name: str, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:

@@ -101,7 +101,7 @@ class Decoder(nn.Module):
         x = self.embed_tokens(batch.tokens)
         for i, block in enumerate(self.layers):
             x = block(x, cache, i)
-        return self.norm(op.take(x, batch.logit_rows, axis=0))
+        return self.norm(batch.wanted(x))
 
 
 class CausalLM(nn.Module):

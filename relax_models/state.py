@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tvm import te
 from tvm.relax.frontend.nn import Tensor, op
 
 from . import reference
@@ -26,6 +27,15 @@ class Batch:
     page_indptr: Tensor  # [r+1]
     page_ids: Tensor  # [p]
     logit_rows: Tensor  # [m]
+
+    def wanted(self, x: Tensor) -> Tensor:
+        """The rows of x [n, d] whose logits are wanted, [m, d]."""
+        shape = [self.logit_rows.shape[0], x.shape[1]]
+        return op.tensor_expr_op(
+            lambda rows, t: te.compute(shape, lambda i, k: t[rows[i], k], "wanted"),
+            "wanted",
+            [self.logit_rows, x],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

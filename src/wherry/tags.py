@@ -13,11 +13,13 @@ from typing import Any
 
 OP = "wherry.op"
 SPEC = "wherry.spec"
+_OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
 
 
 def tag(func: Any, op: str, spec: Mapping[str, Any]) -> Any:
     """The PrimFunc `func`, named as the reference of `op` with the static parameters `spec`."""
-    return func.with_attrs({OP: op, SPEC: json.dumps(spec, sort_keys=True)})
+    attrs = {OP: op, SPEC: json.dumps(spec, sort_keys=True), "op_pattern": _OPAQUE}
+    return func.with_attrs(attrs)
 
 
 def tag_of(func: Any) -> tuple[str, str] | None:
