@@ -68,12 +68,20 @@ class Scheme(Protocol):
         """The scheme as the tags "linear" and "embedding" spell it."""
 
 
-def store(scheme: Scheme, name: str, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    """The arrays of `scheme.stored(name, w.shape)`, by full name; w may be a block of rows.
+def store(
+    scheme: Scheme, name: str, w: NDArray[np.float32], shape: Shape | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of `scheme.stored(name, shape)`, by full name.
+
+    Args:
+        scheme: how.
+        name: of the parameter.
+        w: the parameter, or some of its rows.
+        shape: of the whole parameter, if w is not all of it.
 
     A value that `float_dtype` cannot hold becomes infinite, which `finite` finds.
     """
-    if scheme.quantizes(name, w.shape):
+    if scheme.quantizes(name, w.shape if shape is None else shape):
         prefix = name.removesuffix("weight")
         return {prefix + suffix: array for suffix, array in scheme.encode(w).items()}
     return {name: cast(w, scheme.float_dtype)}
