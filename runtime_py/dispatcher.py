@@ -15,6 +15,7 @@ from wherry.errors import WherryError
 
 from .core import Core, CoreStats, Event
 from .plan import Job
+from .request_error import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
@@ -41,6 +42,7 @@ class BlockingSink:
         self._items: queue.SimpleQueue[list[Event] | BaseException] = queue.SimpleQueue()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
+        """See Sink."""
         self._items.put(item)
 
     def take(self) -> list[Event]:
@@ -64,6 +66,7 @@ class AsyncSink:
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
+        """See Sink."""
         self._items.append(item)
         self._filled.set()
 
@@ -86,10 +89,15 @@ def _events(item: list[Event] | BaseException) -> list[Event]:
 
 
 class Dispatcher:
-    """Owns a core: submits requests to it, polls it, and closes it."""
+    """Owns a core: submits requests to it, polls it, and closes it.
+
+    Attributes:
+        limit: core requests at one time, running and queued; None: as many as come.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self.limit: int | None = None
         self._lock = threading.Lock()  # over the core's life: no call during or after close
         self._sinks: dict[int, Sink] = {}
         self._ids = itertools.count(1)
@@ -101,6 +109,11 @@ class Dispatcher:
         self._thread.start()
 
     @property
+    def failed(self) -> bool:
+        """Whether no request can be served any more."""
+        return self._failure is not None
+
+    @property
     def active(self) -> int:
         """Core requests that have not ended."""
         return len(self._sinks)
@@ -109,17 +122,21 @@ class Dispatcher:
         """Queue jobs; their ids, in order. All or none.
 
         Raises:
+            BusyError: `limit` is reached.
+            RequestError: these jobs alone are more than `limit`.
             WherryError: the engine is closed or has failed.
             UsageError: the core refuses one of them.
         """
-        ids: list[int] = []
+        with self._lock:
+            self._check_open()
+            self._check_room(len(jobs))
+            ids = [next(self._ids) for _ in jobs]
+            self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
         try:
-            for job in jobs:
+            for request_id, job in zip(ids, jobs, strict=True):
                 with self._lock:
                     self._check_open()
-                    ids.append(next(self._ids))
-                    self._sinks[ids[-1]] = sink  # before its first event can come
-                    self._core.add(ids[-1], job.prompt, job.params)
+                    self._core.add(request_id, job.prompt, job.params)
         except BaseException:
             self.abort(ids)
             raise
@@ -168,6 +185,19 @@ class Dispatcher:
     def _check_open(self) -> None:
         if self._failure is not None:
             raise WherryError(str(self._failure)) from self._failure
+
+    def _check_room(self, jobs: int) -> None:
+        if self.limit is None or len(self._sinks) + jobs <= self.limit:
+            return
+        if jobs > self.limit:
+            raise RequestError(
+                f"The request asks for {jobs} outputs at once; at most {self.limit} are queued",
+                param="n",
+            )
+        raise BusyError(
+            f"{len(self._sinks)} outputs are under way or queued, of at most {self.limit}. "
+            "Try again in a moment."
+        )
 
     def _poll(self) -> None:
         try:

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from wherry import settings
 from wherry.errors import UsageError
 
 from . import loading
+from .chat_template import ChatTemplate
 from .core import Core, CoreStats
 from .dispatcher import Dispatcher
-from .chat_template import ChatTemplate
 from .plan import Plan, Planner
 from .reply import ChatReply, CompletionReply
 from .requests import ChatRequest, CompletionRequest, R, parse, unknown
 from .tokenizer import Tokenizer
+
+
+class LoadOptions(TypedDict, total=False):
+    """What a model may be loaded with; see MLCEngine."""
+
+    target: str
+    quant: str | None
+    device: str | None
+    context: int | None
+    max_batch: int | None
+    kv_tokens: int | None
+    prefill_chunk: int | None
+    threads: int | None
+    progress: Any
 
 
 class LoadedModel:

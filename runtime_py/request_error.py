@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wherry.errors import UsageError
+from wherry.errors import ResourceError, UsageError
 
 
 class RequestError(UsageError):
@@ -17,3 +17,7 @@ class RequestError(UsageError):
         super().__init__(message)
         self.param = param
         self.code = code
+
+
+class BusyError(ResourceError):
+    """The queue is full; the same request may be served a little later."""

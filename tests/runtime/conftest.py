@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from wherry.runtime.chat_template import ChatTemplate
 from wherry.runtime.loaded_model import LoadedModel
 from wherry.runtime.tokenizer import Tokenizer

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+
 from wherry.runtime.detokenizer import detokenizer
 from wherry.runtime.tokenizer import Tokenizer
 

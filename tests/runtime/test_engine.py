@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+
 from wherry.errors import UsageError, WherryError
 from wherry.runtime import MLCEngine, RequestError
 from wherry.runtime.core import Finish, SamplingParams
