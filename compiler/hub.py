@@ -35,8 +35,7 @@ from wherry.errors import ModelError, ResourceError
 
 from .checkpoint import INDEX, SINGLE
 from .folder import SIDE_FILES
-
-Progress = Callable[[str, int, int], None]
+from .progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import wherry
 from wherry.errors import ModelError, UsageError
 
 from .hub import fetch
+from .progress import Progress
 
 _HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 _ACCEPTED = """MODEL is one of
   demo                     the small model that comes with Wherry
   DIR                      a folder with config.json, *.safetensors and tokenizer.json
   hf://ORG/NAME[@REVISION] a model of the Hugging Face hub"""
-
-Progress = Callable[[str, int, int], None]
 
 
 def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Path:
