@@ -27,16 +27,15 @@ from wherry.quant.scheme import Scheme, find, finite, store
 
 from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
+from .exclusive import exclusive
 from .folder import read_json, side_files
+from .progress import Progress
 from .weight_cache import INDEX, SHARDS, Shard, index_json, lay_out
 
 MARKER = "wherry-weights.json"
 SCHEMA_VERSION = 1  # of MARKER, and of what is written for the same source
 _JOURNAL = ".wherry-convert.json"
 _SPARE_BYTES = 16 << 20  # that a disk has to have besides the weights
-
-Progress = Callable[[str, int, int], None]
-"""Called with (what, bytes done, bytes in all)."""
 
 logger = logging.getLogger(__name__)
 
@@ -80,15 +79,20 @@ def convert(
         ModelError: the checkpoint does not fit or cannot be read, or has numbers that the scheme
             cannot hold.
         ResourceError: not enough disk.
-        UsageError: an unknown scheme, or `out` is `source`.
+        UsageError: an unknown scheme, `out` is `source`, or another process converts to `out`.
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
     job = _prepare(source, find(scheme), arch, parameters)
     out.mkdir(parents=True, exist_ok=True)
-    if _is_complete(out, job):
-        (out / _JOURNAL).unlink(missing_ok=True)
-        return
+    with exclusive(out):
+        if _is_complete(out, job):
+            (out / _JOURNAL).unlink(missing_ok=True)
+        else:
+            _run(out, job, progress)
+
+
+def _run(out: Path, job: _Job, progress: Progress | None) -> None:
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
     total = sum(s.nbytes for s in job.shards)

@@ -9,7 +9,8 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
         rope: RopeConfig                           # from rope_theta, rope_scaling, rope_parameters
         ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
-`ACCEPTED` (optional) names fields that are not read but must have one of these values, if present.
+`ACCEPTED` (optional) names fields that are not read but must have one of these values, if present;
+of a list, each element. `IGNORED` (optional, a tuple of names) those that have no effect here.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ALWAYS: Mapping[str, tuple[Any, ...]] = {
     "is_decoder": (False, True),
     "add_cross_attention": (False,),
     "cross_attention_hidden_size": (),
-    "pruned_heads": ({}, []),
+    "pruned_heads": ({},),
 }
 
 
@@ -85,6 +86,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
             problems.append(f"{field.name}: missing")
     accepted = {**_ALWAYS, **getattr(cls, "ACCEPTED", {})}
     known = {f.name for f in declared} | set(rope_names) | NO_EFFECT
+    known |= set(getattr(cls, "IGNORED", ()))
     problems += _not_accepted(given, accepted, known)
     if problems:
         raise ModelError(
@@ -104,11 +106,13 @@ def _not_accepted(
             continue
         if name not in accepted:
             yield f"{name}: {value!r}, an unknown field"
-        elif not any(
-            value == a and isinstance(value, bool) == isinstance(a, bool) for a in accepted[name]
+            continue
+        choices = [(type(a), a) for a in accepted[name]]  # 0 is not False
+        if any(
+            (type(v), v) not in choices for v in (value if isinstance(value, list) else [value])
         ):
-            choices = " or ".join(repr(a) for a in accepted[name]) or "null"
-            yield f"{name}: found {value!r}, supported is {choices}"
+            supported = " or ".join(repr(a) for a in accepted[name]) or "null"
+            yield f"{name}: found {value!r}, supported is {supported}"
 
 
 def _fits(hint: Any, value: Any) -> bool:

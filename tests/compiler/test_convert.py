@@ -279,3 +279,15 @@ def test_load_state_widens_what_mlc_shortened(tmp_path):
     (tmp_path / "tensor-cache.json").write_text(json.dumps({"records": [shard]}))
     np.array([0x3F80, 0xC040], "<u2").tofile(tmp_path / "s.bin")
     assert load_state(tmp_path)["a"].tolist() == [1.0, -3.0]
+
+
+def test_two_conversions_to_one_folder_do_not_mix(source, tmp_path):
+    def second(what, done, total):
+        with pytest.raises(UsageError, match="another process is writing"):
+            run(source, tmp_path / "out")
+        seen.append(done)
+
+    seen = []
+    run(source, tmp_path / "out", progress=second)
+    assert seen
+    assert is_converted(tmp_path / "out")

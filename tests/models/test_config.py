@@ -1,12 +1,18 @@
 """Reading config.json: every field is known, or an error."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import transformers
 
+import wherry
 from wherry.errors import ModelError
 from wherry.models.arch import RopeConfig, read_config
 
@@ -29,7 +35,9 @@ class ToyConfig:
         "hidden_act": ("silu",),
         "attention_bias": (False,),
         "mlp_bias": (False,),
+        "kinds": ("full_attention",),
     }
+    IGNORED: ClassVar[tuple[str, ...]] = ("max_window_layers",)
 
 
 SMALL = {
@@ -44,8 +52,6 @@ SMALL = {
 
 @pytest.mark.parametrize("diff", [True, False])
 def test_what_transformers_writes_is_read(diff):
-    import json
-
     hf = transformers.LlamaConfig(hidden_size=64, num_attention_heads=4, num_key_value_heads=2)
     config = read_config(
         ToyConfig,
@@ -125,3 +131,17 @@ def test_rope_fields_that_a_type_has_not_or_lacks_are_errors():
     assert "rope_scaling.beta_fast: 3, which type 'linear' does not have" in text
     assert "rope_scaling.mrope_section" in text
     assert "rope_scaling.factor: missing for type 'linear'" in text
+
+
+def test_each_element_of_a_list_has_to_be_accepted_and_a_class_may_ignore():
+    fine = SMALL | {"kinds": ["full_attention"] * 3, "max_window_layers": 28}
+    assert read_config(ToyConfig, fine).hidden_size == 8
+    with pytest.raises(ModelError, match="supported is 'full_attention'"):
+        read_config(ToyConfig, fine | {"kinds": ["full_attention", "sliding_attention"]})
+
+
+def test_no_framework_is_imported():
+    code = "import sys, wherry.models.arch; print({'tvm', 'torch'} & set(sys.modules))"
+    env = os.environ | {"PYTHONPATH": str(Path(wherry.__path__[0]).parent)}
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert said.stdout.strip() == "set()", said.stderr
