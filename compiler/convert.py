@@ -42,14 +42,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """All that determines the result; `key` is its hash."""
+    """All that determines the result."""
 
     checkpoint: Checkpoint
     plan: WeightPlan
     scheme: Scheme
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
-    key: str
+    key: str  # hash of all that determines the weights
 
 
 def convert(
@@ -122,14 +122,13 @@ def _prepare(
     config = read_config(arch.config, read_json(source / "config.json"))
     checkpoint = open_checkpoint(source)
     made = plan(arch, parameters, checkpoint.shapes, config)
-    checkpoint.require_floats(piece.name for p in made.parameters for piece in p.pieces)
+    read = [piece.name for p in made.parameters for piece in p.pieces]
+    checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
     shards = lay_out([scheme.stored(p.name, p.shape) for p in made.parameters])
-    others = side_files(source)
-    text = [f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"]
-    text += [f"{p.name} {sha256_of(p)}" for p in others]
-    key = hashlib.sha256("\n".join(text).encode()).hexdigest()
-    return _Job(checkpoint, made, scheme, shards, others, key)
+    text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    key = hashlib.sha256(text.encode()).hexdigest()
+    return _Job(checkpoint, made, scheme, shards, side_files(source), key)
 
 
 def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
@@ -148,7 +147,11 @@ def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
 
 def _is_complete(out: Path, job: _Job) -> bool:
     marker = _read(out / MARKER)
-    return marker.get("job") == job.key and _sizes_fit(out, marker)
+    if marker.get("job") != job.key or not _sizes_fit(out, marker):
+        return False
+    ours = {INDEX} | {s.name for s in job.shards}
+    copied = {n: r for n, r in marker["files"].items() if n not in ours}
+    return copied == {p.name: asdict(record(p)) for p in job.side_files}
 
 
 def _sizes_fit(out: Path, marker: Mapping[str, Any]) -> bool:

@@ -31,7 +31,8 @@ NO_EFFECT = frozenset(
     # What wrote the file, and how it is loaded.
     "_name_or_path name architectures model_type auto_map transformers_version torch_dtype dtype "
     "_attn_implementation attn_implementation _attn_implementation_autoset torchscript "
-    "_commit_hash use_flash_attn use_bfloat16 tie_encoder_decoder "
+    "_commit_hash use_flash_attn use_bfloat16 tie_encoder_decoder is_llama_config "
+    "transformers.js_config unsloth_fixed unsloth_version "
     # Tokens and generation: read from the tokenizer and generation_config.json.
     "bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
     "bos_token eos_token pad_token do_sample temperature top_k top_p typical_p num_beams "
@@ -49,6 +50,7 @@ NO_EFFECT = frozenset(
 # Fields of every decoder that must have one of these values, if present.
 _ALWAYS: Mapping[str, tuple[Any, ...]] = {
     "pretraining_tp": (1,),
+    "rope_interleaved": (False,),
     "is_encoder_decoder": (False,),
     "is_decoder": (False, True),
     "add_cross_attention": (False,),

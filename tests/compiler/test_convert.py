@@ -141,6 +141,18 @@ def test_another_scheme_or_source_starts_clean(source, tmp_path):
     }
 
 
+def test_another_tokenizer_is_copied_and_the_weights_are_kept(source, tmp_path):
+    out = tmp_path / "out"
+    run(source, out)
+    (source / "tokenizer.json").write_text("[]")
+    (source / "merges.txt").write_text("a b")
+    (source / "chat_template.jinja").unlink()
+    run(source, out, progress=lambda *a: pytest.fail("encoded again"))
+    assert (out / "tokenizer.json").read_text() == "[]"
+    assert (out / "merges.txt").is_file() and not (out / "chat_template.jinja").exists()
+    assert is_converted(out)
+
+
 def test_bfloat16_and_half_are_read(tmp_path):
     import ml_dtypes
 
