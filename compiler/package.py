@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm import IRModule
 
+import wherry
 from wherry.artifact import (
     INTERFACE_HASH,
     MANIFEST,
@@ -92,7 +93,7 @@ def package(
             schema=SCHEMA_VERSION,
             key=key,
             interface=INTERFACE_HASH,
-            wherry=version("wherry"),
+            wherry=wherry.__version__,
             tvm=version("apache-tvm"),
             name=name,
             architecture={"name": described.arch.name, "config": described.raw},

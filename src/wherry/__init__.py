@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wherry.runtime import AsyncMLCEngine, MLCEngine
 
+__version__ = "0.1.0"
 __all__ = ["AsyncMLCEngine", "MLCEngine"]
 
 

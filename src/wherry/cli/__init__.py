@@ -6,10 +6,10 @@ import importlib
 import logging
 import os
 import sys
-from importlib.metadata import version
 
 import click
 
+import wherry
 from wherry.errors import WherryError
 
 # Name -> module of this package that has a function of that name; imported when it is called.
@@ -39,7 +39,7 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("wherry"), prog_name="wherry")
+@click.version_option(wherry.__version__, prog_name="wherry")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the log.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool) -> None:

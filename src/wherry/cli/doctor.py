@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+import wherry
 from wherry import settings
 
 
@@ -39,8 +40,9 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
 
 
 def _packages() -> str:
-    names = ("wherry", "apache-tvm", "apache-tvm-ffi", "numpy", "tokenizers")
-    return ", ".join(f"{name} {version(name)}" for name in names)
+    names = ("apache-tvm", "apache-tvm-ffi", "numpy", "tokenizers")
+    found = [f"{name} {version(name)}" for name in names]
+    return ", ".join([f"wherry {wherry.__version__}", *found])
 
 
 def _core() -> str:
