@@ -68,7 +68,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * e, d, bias=cfg.attention_bias)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """X [n, d] -> [n, d]."""
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape))
 
 
@@ -82,7 +82,7 @@ class Block(nn.Module):
         self.mlp = SwiGLU(cfg.hidden_size, cfg.intermediate_size, cfg.mlp_bias)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """X [n, d] -> [n, d]."""
         x = x + self.self_attn(self.input_layernorm(x), cache, layer)
         return x + self.mlp(self.post_attention_layernorm(x))
 

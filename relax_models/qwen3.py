@@ -55,7 +55,7 @@ class Attention(llama.Attention):
         self.k_norm = rms_norm(shape.head_dim, cfg.rms_norm_eps)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """X [n, d] -> [n, d]."""
         norms = (self.q_norm.weight, self.k_norm.weight)
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
 

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import tvm
 from numpy.typing import NDArray
-from tvm import relax
-from tvm.script import ir as I  # noqa: N812
-from tvm.script import relax as R  # noqa: N812
-from tvm.script import tirx as T  # noqa: N812
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
 
 VOCAB, CONTEXT, PAGE = 16, 64, 4
 
@@ -104,9 +103,9 @@ def module(text: str) -> tvm.IRModule:
             state = T.match_buffer(state_, (pages, 4), "int32")
             logits = T.match_buffer(logits_, (m, 16), "float32")
             for i in T.serial(n):
-                state[
-                    page_ids[page_indptr[sequences[i]] + positions[i] // 4], positions[i] % 4
-                ] = tokens[i]
+                state[page_ids[page_indptr[sequences[i]] + positions[i] // 4], positions[i] % 4] = (
+                    tokens[i]
+                )
             for j in T.serial(m):
                 logits[j, 0] = T.float32(0)
                 for q in T.serial(positions[logit_rows[j]] + 1):
@@ -116,9 +115,9 @@ def module(text: str) -> tvm.IRModule:
                         * state[page_ids[page_indptr[sequences[logit_rows[j]]] + q // 4], q % 4],
                     )
                 for v in T.serial(1, 16):
-                    logits[j, v] = (
-                        table[T.Cast("int32", logits[j, 0]) % 16, v] + bias[v]
-                    ) * scale[0]
+                    logits[j, v] = (table[T.Cast("int32", logits[j, 0]) % 16, v] + bias[v]) * scale[
+                        0
+                    ]
                 logits[j, 0] = (table[T.Cast("int32", logits[j, 0]) % 16, 0] + bias[0]) * scale[0]
 
         @R.function

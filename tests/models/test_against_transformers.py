@@ -92,7 +92,9 @@ class TestAgainstTransformers:
     def test_batched_decode_and_prefill(self, case):
         folder, prompts, expected = case
         run = Runner(folder)
-        got = {i: [logits] for i, logits in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()}
+        got = {
+            i: [logits] for i, logits in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()
+        }
         for t in range(9, min(LENGTHS)):  # all decode; the longest also gets a chunk in between
             rows = {i: [p[t]] for i, p in enumerate(prompts)}
             for i, logits in run.step(rows).items():

@@ -39,14 +39,24 @@ limits = _stack(
 )
 engine = _stack(
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
-    click.option("--threads", type=click.IntRange(1), help="CPU threads; default: WHERRY_THREADS, else all cores."),
+    click.option(
+        "--threads",
+        type=click.IntRange(1),
+        help="CPU threads; default: WHERRY_THREADS, else all cores.",
+    ),
 )
 sampling = _stack(
-    click.option("--temperature", type=click.FloatRange(0, 2), help="0 is greedy; default: the model's own."),
-    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Nucleus of the distribution."),
+    click.option(
+        "--temperature", type=click.FloatRange(0, 2), help="0 is greedy; default: the model's own."
+    ),
+    click.option(
+        "--top-p", type=click.FloatRange(0, 1, min_open=True), help="Nucleus of the distribution."
+    ),
     click.option("--top-k", type=click.IntRange(0), help="Only the k most likely tokens; 0: all."),
     click.option("--seed", type=int, help="The same seed gives the same text."),
-    click.option("--max-tokens", type=click.IntRange(1), help="Of the answer; default: until it ends."),
+    click.option(
+        "--max-tokens", type=click.IntRange(1), help="Of the answer; default: until it ends."
+    ),
 )
 
 

@@ -48,7 +48,7 @@ def span(start: Expr, lanes: int) -> Expr:
 
 
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
-    """a * b + c, rounded once if the machine can (`fused`)."""
+    """A * b + c, rounded once if the machine can (`fused`)."""
     return _llvm("fma", lanes, a, b, c) if fused else a * b + c
 
 
