@@ -3,8 +3,8 @@
     def forward(tokens[n], ...)               def forward(tokens[n], ...)
                                                 attr tir_var_upper_bound = {"n": 512, "m": 64, ...}
 
-With a bound on every size that an intermediate tensor has, the planner gives each a fixed place, and
-a step allocates nothing.
+With a bound on every size that an intermediate tensor has, the planner gives each a fixed place,
+and a step allocates nothing.
 """
 
 from __future__ import annotations

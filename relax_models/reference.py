@@ -35,8 +35,9 @@ def rope_append(
 ) -> tirx.PrimFunc:
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
-    (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids, [q_norm, k_norm dtype [e]],
-    pages kv_dtype [pages, 2, g, page_size, e] in place) -> q dtype [n, h, e]
+    (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
+    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, 2, g, page_size, e] in place)
+    -> q dtype [n, h, e]
 
     With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3).
     The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
@@ -48,9 +49,7 @@ def rope_append(
     eps = qk_norm_eps or 0.0
 
     @T.macro
-    def body(  # type: ignore[no-untyped-def]
-        qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n
-    ):
+    def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
         for i in T.serial(n):
             with T.sblock("row"):
                 T.reads()

@@ -7,6 +7,7 @@ gives the meaning of each batch array.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tvm import te
 from tvm.relax.frontend.nn import Tensor, op
@@ -74,11 +75,16 @@ class PagedKV:
         """
         n, dtype, pages = qkv.shape[0], qkv.dtype, self.layers[layer]
         h, g, e = shape.heads, shape.kv_heads, shape.head_dim
-        common = {"heads": h, "kv_heads": g, "head_dim": e, "page_size": PAGE_SIZE}
-        types = {"dtype": dtype, "kv_dtype": pages.dtype}
+        common: dict[str, Any] = {
+            "heads": h,
+            "kv_heads": g,
+            "head_dim": e,
+            "page_size": PAGE_SIZE,
+            "dtype": dtype,
+            "kv_dtype": pages.dtype,
+        }
         rope = reference.rope_append(
             **common,
-            **types,
             inv_freq=shape.inv_freq,
             scaling=shape.rope_scaling,
             qk_norm_eps=shape.qk_norm_eps,
@@ -91,7 +97,7 @@ class PagedKV:
             rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
         )
         out = op.tensor_ir_op(
-            reference.attention(**common, **types, scale=shape.scale),
+            reference.attention(**common, scale=shape.scale),
             "attention",
             [
                 q,

@@ -13,6 +13,8 @@ import torch
 
 from ..tiny_models import Runner, compiled, save
 
+LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 500000.0,
@@ -39,8 +41,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"hidden_size": 48, "intermediate_size": 84, "head_dim": 24, "num_attention_heads": 3,
          "num_key_value_heads": 1, "vocab_size": 307},
     ),
-    "llama-linear": ("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}}),
-    "llama-dynamic": ("llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}),
+    "llama-linear": ("llama", {"rope_parameters": LINEAR}),
+    "llama-dynamic": ("llama", {"rope_parameters": DYNAMIC}),
     "llama-llama3": ("llama", {"rope_parameters": LLAMA3}),
     "llama-yarn": ("llama", {"rope_parameters": YARN}),
     "qwen3": ("qwen3", {"head_dim": 32}),
