@@ -8,6 +8,8 @@ Runs in the fuse phase; x [n, 2f], y [n, f].
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.dpl import is_op, is_tuple_get_item, rewrite_call, wildcard
 
@@ -25,7 +27,7 @@ class FuseSwiGLU:
         pattern = is_op("relax.multiply")(silu, is_tuple_get_item(halves, 1))
         builder = relax.BlockBuilder(mod)
 
-        def rewrite(call: relax.Expr, found: dict) -> relax.Expr:
+        def rewrite(call: relax.Expr, found: dict[Any, Any]) -> relax.Expr:
             split = found[halves]
             x = split.args[0]
             if split.attrs.indices_or_sections != 2 or x.ty.ndim != 2:
