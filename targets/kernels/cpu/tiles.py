@@ -17,6 +17,7 @@ PANEL = 16  # output columns of a weight panel
 # A launch of the thread pool costs 1.2 us, a core reads about 10 GB/s: below this many bytes of
 # weights (13 us) one thread is as fast.
 PARALLEL_BYTES = 128 * 1024
+PARALLEL_ELEMENTS = 200_000  # of elementwise work, 20 us
 
 
 def panels(columns: int) -> int:
@@ -36,6 +37,25 @@ def over_rows(rows: Any, heights: tuple[int, ...], tile: Callable[[int, Any], No
         with T.serial(count) as i:
             tile(height, done + i * height)
         done = rows // height * height
+
+
+def each_row(rows: Any, row_cost: int, emit: Callable[[Any], None]) -> None:
+    """Emit `emit(row)` for all rows, with all threads if the work is worth a launch.
+
+    `row_cost` estimates a row, in elements read by a simple loop (about 0.1 ns each).
+    """
+
+    def loop(kind: Any) -> None:
+        with kind(rows) as row, T.sblock("row"):
+            T.reads()
+            T.writes()
+            emit(row)
+
+    with T.If(rows > PARALLEL_ELEMENTS // row_cost):
+        with T.Then():
+            loop(T.parallel)
+        with T.Else():
+            loop(T.serial)
 
 
 def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:

@@ -15,10 +15,17 @@ from tvm.script import tirx as T
 Expr = Any  # of TVM, which has no types of its own for mypy
 
 
-def let(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
-    """Compute `value` once and use it as often as `body` likes."""
-    var = tirx.Var("v", value.ty if hasattr(value, "ty") else value.dtype)
-    return tirx.Let(var, value, body(var))
+def let(value: Expr) -> Expr:
+    """Emit the computation of `value`, here, once; use the result as often as needed.
+
+    A buffer on the stack, which LLVM turns into a register, because TVM substitutes bound
+    variables: expressions would grow exponentially. Needs an enclosing sblock.
+    """
+    element, _, lanes = str(value.ty.dtype).partition("x")
+    width = int(lanes or 1)
+    buffer = T.sblock_alloc_buffer((width,), element)
+    T.buffer_store(buffer, value, [span(0, width)])
+    return buffer[span(0, width)]
 
 
 def float_type(lanes: int) -> str:
@@ -47,13 +54,36 @@ def span(start: Expr, lanes: int) -> Expr:
     return start if lanes == 1 else T.ramp(start, 1, lanes)
 
 
+def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
+    """Emit `emit(start, lanes)` for all columns: by 16 lanes, then what remains one by one."""
+    for lanes, first, count in (
+        (16, 0, columns // 16),
+        (1, columns // 16 * 16, columns % 16),
+    ):
+        if count:
+            with T.serial(count) as i, T.sblock("columns"):
+                T.reads()
+                T.writes()
+                emit(first + i * lanes, lanes)
+
+
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
     """A * b + c, rounded once if the machine can (`fused`)."""
     return _llvm("fma", lanes, a, b, c) if fused else a * b + c
 
 
-def maximum(a: Expr, b: Expr, lanes: int) -> Expr:
-    """Larger of two, without regard to NaN."""
+def rint(value: Expr, lanes: int) -> Expr:
+    """Nearest integer, halves to even, as float32."""
+    return _llvm("rint", lanes, value)
+
+
+def absolute(value: Expr, lanes: int) -> Expr:
+    """|x| of float32."""
+    return _llvm("fabs", lanes, value)
+
+
+def maximum(a: Expr, b: Expr) -> Expr:
+    """Larger of two values that are cheap to read twice, without regard to NaN."""
     return T.Select(a > b, a, b)
 
 
@@ -64,15 +94,12 @@ def shuffle(vectors: list[Expr], indices: list[int]) -> Expr:
 
 def fold(value: Expr, lanes: int, combine: Callable[[Expr, Expr], Expr]) -> Expr:
     """Reduce a vector to a scalar by halves: lane i meets lane i + half."""
-    if lanes == 1:
-        return value
-    half = lanes // 2
-
-    def halves(v: Expr) -> Expr:
-        low = shuffle([v], list(range(half)))
-        return combine(low, shuffle([v], list(range(half, lanes))))
-
-    return fold(let(value, halves), half, combine)
+    while lanes > 1:
+        half, whole = lanes // 2, let(value)
+        low = let(shuffle([whole], list(range(half))))
+        high = let(shuffle([whole], list(range(half, lanes))))
+        value, lanes = combine(low, high), half
+    return let(value)
 
 
 def sum_lanes(value: Expr, lanes: int) -> Expr:
@@ -82,8 +109,42 @@ def sum_lanes(value: Expr, lanes: int) -> Expr:
 
 def max_lanes(value: Expr, lanes: int) -> Expr:
     """Largest element of a vector."""
-    half = max(1, lanes // 2)
-    return fold(value, lanes, lambda a, b: let(a, lambda x: let(b, lambda y: maximum(x, y, half))))
+    return fold(value, lanes, maximum)
+
+
+# Two vectors of 16 lanes, seen as four groups of four lanes each, are added pairwise so that half as
+# many lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
+_GROUPS = range(0, 16, 4)
+_ROUNDS = (
+    (  # interleave within groups: a0 b0 a1 b1 | a2 b2 a3 b3
+        [g + i for g in _GROUPS for i in (0, 16, 1, 17)],
+        [g + i for g in _GROUPS for i in (2, 18, 3, 19)],
+    ),
+    (  # pairs within groups: a a b b of both
+        [g + i for g in _GROUPS for i in (0, 1, 16, 17)],
+        [g + i for g in _GROUPS for i in (2, 3, 18, 19)],
+    ),
+    (  # groups 0 and 1 with groups 2 and 3
+        [*range(0, 8), *range(16, 24)],
+        [*range(8, 16), *range(24, 32)],
+    ),
+    (  # even groups with odd groups
+        [b + i for b in (0, 8, 16, 24) for i in range(4)],
+        [b + i for b in (4, 12, 20, 28) for i in range(4)],
+    ),
+)
+
+
+def sum_of_each(vectors: list[Expr], lanes: int) -> Expr:
+    """Sums of 16 vectors of at most 16 lanes, as one vector: 45 operations, not 16 reductions."""
+    if lanes < 16:
+        widen = [min(i, lanes) for i in range(16)]
+        vectors = [shuffle([x, splat(0.0, lanes)], widen) for x in vectors]
+    vectors = [let(x) for x in vectors]
+    for low, high in _ROUNDS:
+        pairs = zip(vectors[0::2], vectors[1::2], strict=True)
+        vectors = [let(shuffle([a, b], low) + shuffle([a, b], high)) for a, b in pairs]
+    return vectors[0]
 
 
 def horner(x: Expr, coefficients: list[float], lanes: int, fused: bool) -> Expr:
@@ -111,20 +172,50 @@ _EXP = [
 def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
     """e^x with relative error below 2e-7; exactly 1 at 0; x is held within [-87.3, 88]."""
 
-    def scaled(x: Expr) -> Expr:
-        return let(_llvm("rint", lanes, x * splat(_LOG2_E, lanes)), lambda n: of_rest(x, n))
+    x, low, high = let(value), splat(-87.3, lanes), splat(88.0, lanes)
+    x = let(T.Select(x < low, low, T.Select(x > high, high, x)))
+    n = let(rint(x * splat(_LOG2_E, lanes), lanes))
+    r = fma(n, splat(-_LN2_HIGH, lanes), x, lanes, fused)
+    r = let(fma(n, splat(-_LN2_LOW, lanes), r, lanes, fused))
+    power = fma(horner(r, _EXP, lanes, fused), r * r, r, lanes, fused) + splat(1.0, lanes)
+    shift = T.int32(23) if lanes == 1 else T.broadcast(T.int32(23), lanes)
+    exponent = T.shift_left(T.Cast(int_type(lanes), n), shift)
+    return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
-    def of_rest(x: Expr, n: Expr) -> Expr:
-        high = fma(n, splat(-_LN2_HIGH, lanes), x, lanes, fused)
-        return let(fma(n, splat(-_LN2_LOW, lanes), high, lanes, fused), lambda r: power(r, n))
 
-    def power(r: Expr, n: Expr) -> Expr:
-        tail = fma(horner(r, _EXP, lanes, fused), r * r, r, lanes, fused)
-        bits = T.reinterpret(int_type(lanes), tail + splat(1.0, lanes))
-        shift = T.int32(23) if lanes == 1 else T.broadcast(T.int32(23), lanes)
-        exponent = T.shift_left(T.Cast(int_type(lanes), n), shift)
-        return T.reinterpret(float_type(lanes), bits + exponent)
+# pi / 2 in three parts, for machines with FMA (full words: products are not rounded) and without
+# (short words: products of small multiples are exact).
+_HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
+_HALF_PI = (1.5703125, 4.837512969970703e-4, 7.549789954891882e-8)
+# On |r| <= pi / 4, of r^2: (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 (Cephes, sinf).
+_SIN = [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]
+_COS = [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2]
 
-    low, high = splat(-87.3, lanes), splat(88.0, lanes)
-    clamped = let(value, lambda x: T.Select(x < low, low, T.Select(x > high, high, x)))
-    return let(clamped, scaled)
+
+def cos_sin(value: Expr, lanes: int, fused: bool = True) -> tuple[Expr, Expr]:
+    """Cosine and sine, absolute error below 1e-6 up to 10^5 radians with `fused`."""
+    x = let(value)
+    k = let(rint(x * splat(0.6366197723675814, lanes), lanes))
+    r = x
+    for part in _HALF_PI_FUSED if fused else _HALF_PI:
+        r = fma(k, splat(-part, lanes), r, lanes, fused)
+    r = let(r)
+    z = let(r * r)
+    sine = let(fma(horner(z, _SIN, lanes, fused), z * r, r, lanes, fused))
+    head = fma(z, splat(-0.5, lanes), splat(1.0, lanes), lanes, fused)
+    cosine = let(fma(horner(z, _COS, lanes, fused), z * z, head, lanes, fused))
+    quadrant = let(T.Cast(int_type(lanes), k))
+
+    def integer(n: int) -> Expr:
+        return T.int32(n) if lanes == 1 else T.broadcast(T.int32(n), lanes)
+
+    def signed(number: Expr, turns: Expr) -> Expr:
+        sign = T.shift_left(T.bitwise_and(turns, integer(2)), integer(30))
+        bits = T.bitwise_xor(T.reinterpret(int_type(lanes), number), sign)
+        return let(T.reinterpret(float_type(lanes), bits))
+
+    odd = let(T.bitwise_and(quadrant, integer(1))) > integer(0)
+    return (
+        signed(let(T.Select(odd, sine, cosine)), quadrant + integer(1)),
+        signed(let(T.Select(odd, cosine, sine)), quadrant),
+    )

@@ -1,0 +1,65 @@
+"""The kernel set of a CPU."""
+
+from __future__ import annotations
+
+from tvm.tirx import PrimFunc
+
+from ..kernel_set import PackedLinear
+from ..specs import (
+    AttentionSpec,
+    EmbeddingSpec,
+    LinearSpec,
+    RMSNormSpec,
+    RopeAppendSpec,
+    SwiGLUSpec,
+)
+from .attention import attention
+from .elementwise import swiglu
+from .embedding import embedding
+from .isa import Isa
+from .linear import float_linear
+from .norm import add_rms_norm, rms_norm
+from .quantized_linear import quantized_linear
+from .rope import rope_append
+from .schedule import schedule
+
+
+class CpuKernels:
+    """A `KernelSet` for target kind llvm; `isa` must describe a CPU that the target has."""
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+
+    def linear(self, spec: LinearSpec) -> PackedLinear | None:
+        """All schemes."""
+        if spec.scheme == "q4":
+            return quantized_linear(spec, self.isa)
+        return float_linear(spec, self.isa)
+
+    def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
+        """All schemes; reads what `linear(spec.as_linear())` packed."""
+        return embedding(spec, self.isa)
+
+    def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
+        """Any width."""
+        return rms_norm(spec, self.isa)
+
+    def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
+        """Any width."""
+        return add_rms_norm(spec, self.isa)
+
+    def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
+        """Any width."""
+        return swiglu(spec, self.isa)
+
+    def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
+        """Any head; None unless a page holds 16 tokens."""
+        return rope_append(spec, self.isa)
+
+    def attention(self, spec: AttentionSpec) -> PrimFunc | None:
+        """None unless a page holds 16 tokens and a head a multiple of 4 elements."""
+        return attention(spec, self.isa)
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """Vectorise, and use all threads, where that is possible and pays."""
+        return schedule(func)

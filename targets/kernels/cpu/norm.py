@@ -1,0 +1,105 @@
+"""RMSNorm, alone and after a residual addition.
+
+A row is added up in 16-lane accumulators, then the rest of the row one by one, then the lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from ..specs import RMSNormSpec
+from . import vector as v
+from .isa import Isa
+from .tiles import each_row
+
+_CHAINS = 4  # independent accumulators: they hide the latency of the FMA
+
+
+def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
+    """(x [n, d], w [d], y [n, d]), all float32."""
+    d = spec.dim
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def norm(x: T.handle, w: T.handle, y: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        n = T.int64()
+        X = T.match_buffer(x, (n, d), "float32")
+        Weight = T.match_buffer(w, (d,), "float32")
+        Y = T.match_buffer(y, (n, d), "float32")
+        each_row(n, 2 * d, lambda row: _normalise(X, Weight, Y, row, spec.eps, isa))
+
+    return norm
+
+
+def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
+    """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
+    d = spec.dim
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def add_norm(x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        n = T.int64()
+        X = T.match_buffer(x, (n, d), "float32")
+        R = T.match_buffer(residual, (n, d), "float32")
+        Weight = T.match_buffer(w, (d,), "float32")
+        Sum = T.match_buffer(total, (n, d), "float32")
+        Y = T.match_buffer(y, (n, d), "float32")
+        each_row(n, 3 * d, lambda row: _add_normalise(X, R, Weight, Sum, Y, row, spec.eps, isa))
+
+    return add_norm
+
+
+def _add_normalise(
+    X: Any, R: Any, W: Any, Sum: Any, Y: Any, row: Any, eps: float, isa: Isa
+) -> None:
+    def add(column: Any, lanes: int) -> None:
+        index = (row, v.span(column, lanes))
+        T.buffer_store(Sum, X[index] + R[index], list(index))
+
+    v.over_columns(int(X.shape[1]), add)
+    _normalise(Sum, W, Y, row, eps, isa)
+
+
+def _normalise(X: Any, W: Any, Y: Any, row: Any, eps: float, isa: Isa) -> None:
+    """Emit Y[row] = X[row] / sqrt(mean(X[row]^2) + eps) * W."""
+    d = int(X.shape[1])
+    inverse = inverse_rms(d, lambda start, lanes: X[row, v.span(start, lanes)], eps, isa)
+
+    def scale(column: Any, lanes: int) -> None:
+        x = X[row, v.span(column, lanes)] * v.splat(inverse, lanes)
+        T.buffer_store(Y, x * W[v.span(column, lanes)], [row, v.span(column, lanes)])
+
+    v.over_columns(d, scale)
+
+
+def inverse_rms(d: int, load: Callable[[Any, int], Any], eps: float, isa: Isa) -> Any:
+    """Emit 1 / sqrt(mean of squares + eps) of `d` elements; `load(start, lanes)` reads them."""
+    sums = [T.sblock_alloc_buffer((16,), "float32") for _ in range(_CHAINS)]
+    rest = T.sblock_alloc_buffer((1,), "float32")
+    ramp = v.span(0, 16)
+
+    def add(acc: Any, start: Any, lanes: int) -> None:
+        index = v.span(0, lanes)
+        x = v.let(load(start, lanes))
+        T.buffer_store(acc, v.fma(x, x, acc[index], lanes, isa.fma), [index])
+
+    for acc in sums:
+        T.buffer_store(acc, v.splat(0.0, 16), [ramp])
+    T.buffer_store(rest, T.float32(0), [0])
+    step = 16 * _CHAINS
+    if d >= step:
+        with T.serial(d // step) as i:
+            for c, acc in enumerate(sums):
+                add(acc, i * step + c * 16, 16)
+    for c in range(d % step // 16):
+        add(sums[c], d // step * step + c * 16, 16)
+    if d % 16:
+        with T.serial(d % 16) as i:
+            add(rest, d // 16 * 16 + i, 1)
+    whole = v.let((sums[0][ramp] + sums[1][ramp]) + (sums[2][ramp] + sums[3][ramp]))
+    mean = v.let((v.sum_lanes(whole, 16) + rest[0]) * T.float32(1.0 / d))
+    return v.let(T.float32(1) / T.sqrt(mean + T.float32(eps)))

@@ -1,0 +1,176 @@
+"""Linear layers with 4-bit weights, in the layout of `q4_layout`.
+
+With AVX512-VNNI: activations become int8, a scale for each 32 of a row, in a workspace of the
+kernel; a group's integer dot product starts at -7 * sum(activations), so the zero point is free.
+Elsewhere: activations stay float32 and nibbles become floats. Both add the groups from first to
+last into one accumulator a row and panel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from ..kernel_set import PackedLinear
+from ..specs import LinearSpec
+from . import vector as v
+from .isa import Isa
+from .q4_layout import GROUP, ZERO, groups, pack_q4, packed_shapes
+from .quantize_rows import WORDS, quantize_row
+from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
+
+_RAMP = (0, 1, PANEL)
+
+
+def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
+    """Kernels of a linear whose scheme is "q4"."""
+    compute = _int8_compute if isa.dot == "vnni512" else _float_compute
+    return PackedLinear(
+        weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa)
+    )
+
+
+def _panel_loop(spec: LinearSpec) -> Any:
+    size = spec.out_features * spec.in_features * 9 // 16  # bytes of weights and scales
+    return T.parallel if size >= PARALLEL_BYTES else T.serial
+
+
+def _int8_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
+    n, k, g = spec.out_features, spec.in_features, groups(spec.in_features)
+    (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
+    loop = _panel_loop(spec)
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        m = T.int64()
+        X = T.match_buffer(x, (m, k), "float32")
+        W = T.match_buffer(packed, shape, "int32")
+        S = T.match_buffer(scales, scale_shape, scale_dtype)
+        Y = T.match_buffer(y, (m, n), "float32")
+        XQ = T.sblock_alloc_buffer((m, g * WORDS), "int32")  # four int8 a word
+        XS = T.sblock_alloc_buffer((m, g), "float32")
+        XZ = T.sblock_alloc_buffer((m, g), "int32")  # -7 * sum of the int8
+        each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, row))
+        for p in loop(shape[0]):
+            over_rows(m, (12, 4, 1), lambda h, row: _int8_tile(XQ, XS, XZ, W, S, Y, h, row, p))
+
+    return linear
+
+
+def _int8_tile(
+    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any
+) -> None:
+    """Emit Y[row : row + height, panel p]."""
+    ramp = T.ramp(*_RAMP)
+    with T.sblock("tile"):
+        T.reads()
+        T.writes()
+        sums = T.sblock_alloc_buffer((height, PANEL), "float32")
+        nibbles = T.sblock_alloc_buffer((8, PANEL), "int32")
+        for i in range(height):
+            T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
+        with T.serial(int(S.shape[1])) as g:
+            for j in range(4):
+                word = W[p, g, j, T.ramp(*_RAMP)]
+                T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 0), [j, ramp])
+                T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 4), [j + 4, ramp])
+            scale = v.let(T.Cast("float32x16", S[p, g, T.ramp(*_RAMP)]))
+            for i in range(height):
+                dot = T.broadcast(XZ[row + i, g], PANEL)
+                for j in range(8):
+                    dot = _dot(dot, nibbles[j, ramp], XQ[row + i, g * WORDS + j])
+                factor = scale * v.splat(XS[row + i, g], PANEL)
+                added = v.fma(T.Cast("float32x16", dot), factor, sums[i, ramp], PANEL)
+                T.buffer_store(sums, added, [i, ramp])
+        for i in range(height):
+            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
+
+
+def _nibble(word: Any, mask: int, shift: int) -> Any:
+    shifted = T.shift_right(word, T.broadcast(T.int32(shift), PANEL)) if shift else word
+    return T.bitwise_and(shifted, T.broadcast(T.int32(mask), PANEL))
+
+
+def _dot(acc: Any, unsigned: Any, signed_word: Any) -> Any:
+    """acc[c] + sum over b of byte b of unsigned[c] * byte b of signed_word."""
+    return T.call_llvm_pure_intrin(
+        "int32x16",
+        "llvm.x86.avx512.vpdpbusd.512",
+        acc,
+        T.reinterpret("uint8x64", unsigned),  # LLVM wants bytes here, not words
+        T.reinterpret("int8x64", T.broadcast(signed_word, PANEL)),
+    )
+
+
+def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
+    n, k = spec.out_features, spec.in_features
+    (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
+    loop = _panel_loop(spec)
+    tall = isa.accumulators
+    heights = (8, 4, 1) if tall >= 16 else (4, 1) if tall >= 6 else (2, 1)
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        m = T.int64()
+        X = T.match_buffer(x, (m, k), "float32")
+        W = T.match_buffer(packed, shape, "int32")
+        S = T.match_buffer(scales, scale_shape, scale_dtype)
+        Y = T.match_buffer(y, (m, n), "float32")
+        for p in loop(shape[0]):
+            over_rows(m, heights, lambda h, row: _float_tile(X, W, S, Y, h, row, p, isa))
+
+    return linear
+
+
+def _float_tile(
+    X: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any, isa: Isa
+) -> None:
+    """Emit Y[row : row + height, panel p]."""
+    k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
+    with T.sblock("tile"):
+        T.reads()
+        T.writes()
+        sums = T.sblock_alloc_buffer((height, PANEL), "float32")
+        for i in range(height):
+            T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
+        if k >= GROUP:
+            with T.serial(k // GROUP) as g:
+                _float_group(X, W, S, sums, height, row, p, g, GROUP, isa)
+        if k % GROUP:
+            _float_group(X, W, S, sums, height, row, p, k // GROUP, k % GROUP, isa)
+        for i in range(height):
+            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
+
+
+def _float_group(
+    X: Any, W: Any, S: Any, sums: Any, height: int, row: Any, p: Any, g: Any, used: int, isa: Isa
+) -> None:
+    """Emit sums += the first `used` weights of group g, scaled."""
+    ramp = T.ramp(*_RAMP)
+    with T.sblock("group"):
+        T.reads()
+        T.writes()
+        parts = T.sblock_alloc_buffer((height, PANEL), "float32")
+        for i in range(height):
+            T.buffer_store(parts, v.splat(0.0, PANEL), [i, ramp])
+        for j in range(4):
+            words = v.let(W[p, g, j, T.ramp(*_RAMP)])
+            for b, high in ((b, high) for b in range(4) for high in (0, 1)):
+                element = 4 * j + b + 16 * high
+                if element >= used:
+                    continue
+                nibble = _nibble(words, 15, 8 * b + 4 * high)
+                centred = nibble - T.broadcast(T.int32(ZERO), PANEL)
+                weight = v.let(T.Cast("float32x16", centred))
+                for i in range(height):
+                    x = v.splat(X[row + i, g * GROUP + element], PANEL)
+                    added = v.fma(x, weight, parts[i, ramp], PANEL, isa.fma)
+                    T.buffer_store(parts, added, [i, ramp])
+        scale = v.let(T.Cast("float32x16", S[p, g, T.ramp(*_RAMP)]))
+        for i in range(height):
+            added = v.fma(parts[i, ramp], scale, sums[i, ramp], PANEL, isa.fma)
+            T.buffer_store(sums, added, [i, ramp])
