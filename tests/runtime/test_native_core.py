@@ -71,7 +71,7 @@ def compiled(tmp_path_factory):
 
 
 SCRIPT = """
-import json, sys, threading
+import json, sys, threading, time
 from wherry.runtime import MLCEngine
 from wherry.runtime.core import SamplingParams
 folder, prompts = json.loads(sys.argv[1])
@@ -97,7 +97,9 @@ with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
         except Exception as e: errors.append(type(e).__name__)
     stream = engine.completions.create(prompt=[1], max_tokens=59, stream=True)
     next(stream); stream.close()
-    stats = engine.stats()
+    end = time.monotonic() + 5  # the pages return when the step under way is over
+    while (stats := engine.stats()).pages_free < stats.pages_total and time.monotonic() < end:
+        time.sleep(0.005)
 print(json.dumps({
     "outputs": [outputs[i] for i in range(len(prompts))],
     "chat": answer.choices[0].message.content, "seeds": seeds, "bias": ignored, "errors": errors,
