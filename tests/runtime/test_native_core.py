@@ -86,8 +86,9 @@ with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
     [t.start() for t in threads]; [t.join() for t in threads]
     answer = engine.chat.completions.create(messages=[{"role": "user", "content": ""}],
                                             temperature=0, max_tokens=5)
-    seeds = [engine.completions.create(prompt=[3], seed=s, temperature=2, max_tokens=40).choices[0].text
-             for s in (1, 1, 2)]
+    sampled = [engine.completions.create(prompt=[3], seed=s, temperature=2, max_tokens=40)
+               for s in (1, 1, 2)]
+    seeds = [s.choices[0].text for s in sampled]
     ignored = engine.completions.create(prompt=[3], max_tokens=9, temperature=0,
                                         logit_bias={7: 100}).choices[0].text
     errors = []
