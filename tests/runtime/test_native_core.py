@@ -42,6 +42,7 @@ def write_manifest(folder: Path, tiny) -> None:
     names = [p.name for p in folder.iterdir()]
     manifest = artifact.Manifest(
         schema=artifact.SCHEMA_VERSION,
+        key="tiny",
         interface=artifact.INTERFACE_HASH,
         wherry="0.1.0",
         tvm="0.27.0.post1",
