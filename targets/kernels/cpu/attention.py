@@ -168,9 +168,7 @@ def _visit_page(
         _add_values(Pages, Out, row, kv_head, head, page_id, visible, weights, factor, isa)
 
 
-def _scores(
-    Q: Any, Pages: Any, row: Any, kv_head: Any, head: Any, page_id: Any, isa: Isa
-) -> Any:
+def _scores(Q: Any, Pages: Any, row: Any, kv_head: Any, head: Any, page_id: Any, isa: Isa) -> Any:
     """Emit the dot products of one query with the 16 keys of a page; an expression of 16 lanes."""
     e = int(Q.shape[2])
     lanes = _lanes(e)

@@ -27,9 +27,7 @@ _RAMP = (0, 1, PANEL)
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     """Kernels of a linear whose scheme is "q4"."""
     compute = _int8_compute if isa.dot == "vnni512" else _float_compute
-    return PackedLinear(
-        weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa)
-    )
+    return PackedLinear(weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa))
 
 
 def _panel_loop(spec: LinearSpec) -> Any:
@@ -126,9 +124,7 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
     return linear
 
 
-def _float_tile(
-    X: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any, isa: Isa
-) -> None:
+def _float_tile(X: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any, isa: Isa) -> None:
     """Emit Y[row : row + height, panel p]."""
     k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
     with T.sblock("tile"):

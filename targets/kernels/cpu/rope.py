@@ -166,9 +166,7 @@ def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
     return cos, sin
 
 
-def _rotate(
-    spec: RopeAppendSpec, load: Load, store: Store, cos: Any, sin: Any, isa: Isa
-) -> None:
+def _rotate(spec: RopeAppendSpec, load: Load, store: Store, cos: Any, sin: Any, isa: Isa) -> None:
     """Emit the rotation of one head, and the copy of what lies beyond `rotary_dim`."""
     half = spec.rotary_dim // 2
     lanes = next(width for width in (16, 8, 4, 2, 1) if half % width == 0)
