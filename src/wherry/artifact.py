@@ -47,6 +47,7 @@ class Manifest:
     """The content of `wherry.json`. Four records that are never mixed, and what binds them."""
 
     schema: int
+    key: str  # hash of all inputs of the compilation: equal keys, equal folders
     interface: str  # INTERFACE_HASH of the compiler that wrote it
     wherry: str  # version
     tvm: str  # version
@@ -131,10 +132,11 @@ def _parse(raw: Mapping[str, Any], path: Path) -> Manifest:
     return Manifest(**values)
 
 
-def verify(folder: Path, *, hashes: bool = True) -> Manifest:
+def verify(folder: Path, *, hashes: bool = True, machine: bool = True) -> Manifest:
     """Check a compiled folder against its manifest and this machine; all mismatches at once.
 
-    Sizes are always compared, contents too unless `hashes` is false.
+    Sizes are always compared, contents too unless `hashes` is false. With `machine` false the
+    folder may be for another machine.
 
     Raises:
         ArtifactError: with the list of what is wrong, and what to type.
@@ -153,7 +155,8 @@ def verify(folder: Path, *, hashes: bool = True) -> Manifest:
             problems.append(f"{name} has {path.stat().st_size} bytes, not {expected.size}")
         elif hashes and sha256_of(path) != expected.sha256:
             problems.append(f"{name} has changed: its SHA-256 is not the one in {MANIFEST}")
-    problems += machine_problems(manifest.target)
+    if machine:
+        problems += machine_problems(manifest.target)
     if problems:
         raise ArtifactError(
             f"{folder} cannot be used here:\n{listing(problems)}\n"

@@ -21,7 +21,7 @@ class UsageError(WherryError):
 
 
 class ModelError(WherryError):
-    """A model folder cannot be read: a missing file, an unknown field, a tensor that does not fit."""
+    """A model folder cannot be read: a file is missing, a field unknown, a tensor does not fit."""
 
     exit_code = 3
 

@@ -68,7 +68,7 @@ def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
 
 
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
-    """a * b + c, rounded once if the machine can (`fused`)."""
+    """A * b + c, rounded once if the machine can (`fused`)."""
     return _llvm("fma", lanes, a, b, c) if fused else a * b + c
 
 

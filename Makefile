@@ -1,0 +1,58 @@
+# The two commands of the README, and the parts of the second.
+#   make demo    install into .venv and let the demo model answer
+#   make test    install into .venv and check everything that CI checks
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard engine/*.cc engine/*.h engine/include/*.h)
+PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
+export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
+
+.PHONY: demo test lint native python installed format clean
+
+demo: $(VENV)/.installed
+	$(BIN)/wherry run demo "Tell me a story about a fox."
+
+test: lint native python installed
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror engine/*.cc engine/*.h engine/include/*.h
+	$(BIN)/mypy
+
+# The core and its C++ tests, plain and under the sanitizers.
+native: $(VENV)/.tested
+	for preset in dev asan; do \
+	  PATH="$(abspath $(BIN)):$$PATH" cmake --preset $$preset -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
+	  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $$preset && \
+	  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $$preset || exit 1; \
+	done
+
+python: native
+	$(BIN)/python -m pytest
+
+# What a person gets who installs the package: no source tree, a cache of its own.
+installed: $(VENV)/.tested
+	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
+
+format: $(VENV)/.tested
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i engine/*.cc engine/*.h engine/include/*.h
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.safetensors' 2>/dev/null)
+	$(BIN)/pip install --quiet .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet ".[test]"
+	touch $@
+
+clean:
+	rm -rf build $(VENV)

@@ -1,0 +1,195 @@
+"""The compiler's front door: convert weights, compile a model, or find it compiled already.
+
+The cache (WHERRY_CACHE) has `hub/` (downloads), `weights/` (converted), `models/` (compiled
+folders, each linking its weights). All of it can be made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import wherry
+from wherry import settings
+from wherry.artifact import INTERFACE_HASH, MANIFEST, verify
+from wherry.errors import ArtifactError, UsageError
+from wherry.quant.scheme import find as find_scheme
+from wherry.targets.target import TargetPreset
+from wherry.targets.target import find as find_target
+
+from . import source
+from .build import Deployment
+from .convert import MARKER, convert
+from .export import parameters
+from .load import Described, describe
+from .package import package
+
+Progress = Callable[[str, int, int], None]  # what, done, in all
+DEFAULT_QUANT = "q4f16_1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a person may ask of a deployment; None: the default."""
+
+    context: int | None = None  # tokens of one sequence; the model's own maximum
+    max_batch: int | None = None  # sequences in one step
+    prefill_chunk: int | None = None  # rows of one step
+
+    def deployment(self, described: Described) -> Deployment:
+        """The record, checked against the model.
+
+        Raises:
+            UsageError: a limit is not positive, or more than the model can.
+        """
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        deployment = Deployment(**{"context": described.config.context} | given)
+        problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
+        if deployment.context > described.config.context:
+            problems.append(
+                f"context is {deployment.context}, the model's positions end at "
+                f"{described.config.context}"
+            )
+        if deployment.prefill_chunk < deployment.max_batch:
+            problems.append(
+                f"prefill_chunk is {deployment.prefill_chunk}, it has to hold a row for each of "
+                f"the {deployment.max_batch} sequences of max_batch"
+            )
+        if problems:
+            raise UsageError("Limits that do not fit: " + "; ".join(problems) + ".")
+        return deployment
+
+
+def convert_model(
+    model: str,
+    out: Path | None = None,
+    *,
+    quant: str | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the weights of `model` in a scheme's layout; the folder of them.
+
+    Args:
+        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        out: where to; None: the cache.
+        quant: a scheme's name; None: q4f16_1.
+        progress: called with what is done, how much of it, and how much there is.
+    """
+    scheme = find_scheme(quant or DEFAULT_QUANT)
+    folder = _resolve(model, progress)
+    if out is None:
+        place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+        out = settings.cache_dir() / "weights" / f"{_safe(name_of(model))}-{scheme.name}-{place}"
+    described = describe(folder)
+    convert(
+        folder,
+        out,
+        scheme=scheme.name,
+        arch=described.arch,
+        parameters=parameters(described.arch, described.config),
+        progress=progress,
+    )
+    return out
+
+
+def ensure_artifact(
+    model: str,
+    *,
+    target: str = "auto",
+    quant: str | None = None,
+    limits: Limits | None = None,
+    out: Path | None = None,
+    dump: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """The compiled folder of `model`, made now if there is none of these very inputs.
+
+    Args:
+        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        target: a preset's name, or "auto" for the best of this machine.
+        quant: a scheme's name; None: q4f16_1.
+        limits: of the deployment.
+        out: a folder to have it in; None: the cache's own.
+        dump: a folder for the module after each phase; compiles even if the cache has the result.
+        progress: called with what is done, how much of it, and how much there is.
+    """
+    preset = find_target(target)
+    weights = convert_model(model, quant=quant, progress=progress)
+    described = describe(weights)
+    deployment = (limits or Limits()).deployment(described)
+    scheme = quant or DEFAULT_QUANT
+    key = _key(weights, preset, scheme, deployment)
+    name = f"{_safe(name_of(model))}-{scheme}-{_safe(preset.name)}-{key}"
+    folder = out or settings.cache_dir() / "models" / name
+    if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
+        raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
+    if dump is None and _is_made(folder, key):
+        return folder
+    package(
+        folder,
+        described=described,
+        weights=weights,
+        scheme=find_scheme(scheme),
+        target=preset,
+        deployment=deployment,
+        name=name_of(model),
+        key=key,
+        dump=dump,
+        progress=progress,
+    )
+    return folder
+
+
+def name_of(model: str) -> str:
+    """What a model is called: demo, the folder's name, ORG/NAME."""
+    if model.startswith("hf://"):
+        return model.removeprefix("hf://").partition("@")[0]
+    return model if model == "demo" else Path(model).expanduser().resolve().name
+
+
+def _resolve(model: str, progress: Progress | None) -> Path:
+    return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+
+
+def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deployment) -> str:
+    """Hash of all that determines a compiled folder."""
+    inputs: dict[str, Any] = {
+        "weights": json.loads((weights / MARKER).read_text()),
+        "target": preset.record() | {"device": dict(preset.device)},
+        "scheme": scheme,
+        "deployment": asdict(deployment),
+        "interface": INTERFACE_HASH,
+        "tvm": version("apache-tvm"),
+        "compiler": _own_code(),
+    }
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@cache
+def _own_code() -> str:
+    """Hash of the sources that take part in a compilation, so that a change is never overlooked."""
+    digest = hashlib.sha256()
+    root = Path(wherry.__path__[0])
+    for package_name in ("compiler", "models", "passes", "quant", "targets"):
+        for path in sorted((root / package_name).rglob("*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_made(folder: Path, key: str) -> bool:
+    """Whether `folder` was compiled from the inputs of `key` and is whole."""
+    try:
+        manifest = verify(folder, hashes=False, machine=False)
+    except ArtifactError:
+        return False
+    return manifest.key == key

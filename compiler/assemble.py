@@ -1,0 +1,67 @@
+"""Make our parameters of a checkpoint's tensors, a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.models.weight_plan import ParameterPlan
+
+from .checkpoint import Checkpoint, widen
+
+BLOCK_BYTES = 8 << 20  # of float32, about what one block of rows has
+
+
+def blocks(
+    plan: ParameterPlan, checkpoint: Checkpoint
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield (first row, rows) of one parameter, in order. A scalar is one block."""
+    if not plan.shape:
+        yield 0, checkpoint.read(plan.pieces[0].name)
+        return
+    step = max(1, BLOCK_BYTES // max(1, 4 * prod(plan.shape[1:])))
+    if plan.transpose:
+        yield from _transposed(plan, checkpoint, step)
+        return
+    for start in range(0, plan.shape[0], step):
+        stop = min(start + step, plan.shape[0])
+        rows = _stacked if plan.axis == 0 else _side_by_side
+        yield start, rows(plan, checkpoint, start, stop)
+
+
+def _transposed(
+    plan: ParameterPlan, checkpoint: Checkpoint, step: int
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """A tensor [in, out] has to be whole in memory, in the file's dtype."""
+    name = plan.pieces[0].name
+    raw = checkpoint.read_raw(name)
+    for start in range(0, plan.shape[0], step):
+        columns = np.ascontiguousarray(raw[:, start : start + step].T)
+        yield start, widen(columns, checkpoint.tensors[name].dtype)
+
+
+def _stacked(
+    plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
+) -> NDArray[np.float32]:
+    parts = []
+    first = 0  # row of the parameter where the piece begins
+    for piece in plan.pieces:
+        size = piece.stop - piece.start
+        low, high = max(start - first, 0), min(stop - first, size)
+        if low < high:
+            parts.append(checkpoint.read(piece.name, piece.start + low, piece.start + high))
+        first += size
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _side_by_side(
+    plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
+) -> NDArray[np.float32]:
+    parts = []
+    for piece in plan.pieces:
+        cut = (slice(None),) * plan.axis + (slice(piece.start, piece.stop),)
+        parts.append(checkpoint.read(piece.name, start, stop)[cut])
+    return np.ascontiguousarray(np.concatenate(parts, axis=plan.axis))

@@ -1,0 +1,126 @@
+"""From a program to a compiled library with its metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import IRModule, relax
+from tvm.ir import StringImm
+from tvm.relax.expr_functor import PyExprVisitor, visitor
+from tvm.target import Target
+
+from wherry.artifact import INTERFACE_HASH
+from wherry.models.state import PAGE_SIZE
+from wherry.passes.pipelines import PipelineInputs, run
+from wherry.passes.select_kernels import PARAMS
+from wherry.targets.target import TargetPreset
+
+from .export import Program
+
+OnPhase = Callable[[str, IRModule], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Limits that a library is planned for. An engine may be given less, not more."""
+
+    context: int  # tokens of one sequence
+    max_batch: int = 32  # sequences in one step
+    prefill_chunk: int = 512  # rows of one step
+    page_size: int = PAGE_SIZE  # tokens
+
+    def bounds(self) -> dict[str, int]:
+        """Of the symbolic sizes that intermediate tensors have."""
+        return {"n": self.prefill_chunk, "m": self.max_batch}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """What was built."""
+
+    metadata: dict[str, Any]
+    workspace: int  # bytes of intermediate tensors of a step
+
+
+def build_library(
+    program: Program,
+    target: TargetPreset,
+    deployment: Deployment,
+    out: Path,
+    *,
+    name: str,
+    vocab_size: int,
+    on_phase: OnPhase = lambda phase, mod: None,
+) -> Library:
+    """Compile `program` for `target` and write it to `out` (.so, .tar).
+
+    Args:
+        program: from `export`.
+        target: where it runs.
+        deployment: what memory is planned for.
+        out: path of the library; its folder exists.
+        name: of the architecture, for the metadata.
+        vocab_size: columns of the logits.
+        on_phase: sees the module after each phase.
+    """
+    inputs = PipelineInputs(
+        kernels=target.kernels, bounds=deployment.bounds(), stored=program.stored
+    )
+    state = {
+        "kind": "paged_kv",
+        "layers": program.layers,
+        "shape": list(program.page_shape),
+        "dtype": program.kv_dtype,
+    }
+    metadata: dict[str, Any] = {
+        "schema": 1,
+        "interface": INTERFACE_HASH,
+        "name": name,
+        "vocab_size": vocab_size,
+        **asdict(deployment),
+        "state": [state],
+    }
+
+    def with_metadata(mod: IRModule) -> IRModule:
+        metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
+        return _add_metadata(mod, metadata)
+
+    storage = _Storage()
+
+    def seen(phase: str, mod: IRModule) -> None:
+        if phase == "link":
+            storage.visit_expr(mod["forward"])
+        on_phase(phase, mod)
+
+    device = Target(dict(target.device), host=dict(target.host))
+    with device:
+        mod = run(program.mod, inputs, seen, before_link=with_metadata)
+        executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
+    executable.export_library(str(out))
+    return Library(metadata=metadata, workspace=storage.total)
+
+
+def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
+    builder = relax.BlockBuilder(mod)
+    with builder.function("_metadata", []):
+        builder.emit_func_output(StringImm(json.dumps(metadata)))
+    return builder.get()
+
+
+@visitor
+class _Storage(PyExprVisitor):
+    """Adds up what the memory planner laid out."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def visit_call_(self, call: relax.Call) -> None:
+        if getattr(call.op, "name", "") == "relax.vm.alloc_storage":
+            shape = call.args[0]
+            self.total += int(shape.values[0]) if isinstance(shape, relax.ShapeExpr) else 0
+        super().visit_call_(call)

@@ -1,0 +1,282 @@
+"""From a checkpoint to a folder of portable weights, in bounded memory, resumable at any moment.
+
+Every file is written under a temporary name and renamed. A journal names the shards that are done,
+with their hashes; `wherry-weights.json` is written last, so its presence means a whole folder.
+The result does not depend on interruptions: it is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from wherry.artifact import FileRecord, record, sha256_of, write_atomically
+from wherry.errors import ModelError, ResourceError, UsageError
+from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
+from wherry.quant.scheme import Scheme, find, finite, store
+
+from .assemble import blocks
+from .checkpoint import Checkpoint, open_checkpoint
+from .exclusive import exclusive
+from .folder import read_json, side_files
+from .progress import Progress
+from .weight_cache import INDEX, SHARDS, Shard, index_json, lay_out
+
+MARKER = "wherry-weights.json"
+SCHEMA_VERSION = 1  # of MARKER, and of what is written for the same source
+_JOURNAL = ".wherry-convert.json"
+_SPARE_BYTES = 16 << 20  # that a disk has to have besides the weights
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """All that determines the result."""
+
+    checkpoint: Checkpoint
+    plan: WeightPlan
+    scheme: Scheme
+    shards: tuple[Shard, ...]
+    side_files: tuple[Path, ...]
+    key: str  # hash of all that determines the weights
+
+
+def convert(
+    source: Path,
+    out: Path,
+    *,
+    scheme: str,
+    arch: Architecture,
+    parameters: Mapping[str, Shape],
+    progress: Progress | None = None,
+) -> None:
+    """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
+
+    `out` gets tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's files, and last
+    wherry-weights.json. Called again after an interruption it goes on; with another source or
+    scheme it starts clean; if there is nothing to do it returns at once.
+
+    Args:
+        source: folder with config.json, safetensors and tokenizer files.
+        out: folder to write to, made if need be; not `source`.
+        scheme: a name that `wherry.quant.scheme.find` knows.
+        arch: the model's record, whose weight map is used.
+        parameters: our names and unquantized shapes, in the order in which they are stored.
+        progress: called after each block of rows, for `what` = "convert".
+
+    Raises:
+        ModelError: the checkpoint does not fit or cannot be read, or has numbers that the scheme
+            cannot hold.
+        ResourceError: not enough disk.
+        UsageError: an unknown scheme, `out` is `source`, or another process converts to `out`.
+    """
+    if out.resolve() == source.resolve():
+        raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
+    job = _prepare(source, find(scheme), arch, parameters)
+    out.mkdir(parents=True, exist_ok=True)
+    with exclusive(out):
+        if _is_complete(out, job):
+            (out / _JOURNAL).unlink(missing_ok=True)
+        else:
+            _run(out, job, progress)
+
+
+def _run(out: Path, job: _Job, progress: Progress | None) -> None:
+    done = _resume(out, job)
+    _check_disk(out, [s for s in job.shards if s.name not in done])
+    total = sum(s.nbytes for s in job.shards)
+    for shard in job.shards:
+        if shard.name in done:
+            continue
+        finished = sum(r.size for r in done.values())
+
+        def report(written: int, finished: int = finished) -> None:
+            if progress:
+                progress("convert", finished + written, total)
+
+        done[shard.name] = _write_shard(out, job, shard, report)
+        _write_journal(out, job, done)
+    _finish(out, job, done)
+
+
+def is_converted(out: Path) -> bool:
+    """Whether `out` has a whole set of weights, by its marker and the files' sizes."""
+    marker = _read(out / MARKER)
+    return marker.get("schema") == SCHEMA_VERSION and _sizes_fit(out, marker)
+
+
+def _prepare(
+    source: Path, scheme: Scheme, arch: Architecture, parameters: Mapping[str, Shape]
+) -> _Job:
+    config = read_config(arch.config, read_json(source / "config.json"))
+    checkpoint = open_checkpoint(source)
+    made = plan(arch, parameters, checkpoint.shapes, config)
+    read = [piece.name for p in made.parameters for piece in p.pieces]
+    checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
+    _check_equal(checkpoint, made)
+    shards = lay_out([scheme.stored(p.name, p.shape) for p in made.parameters])
+    text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    key = hashlib.sha256(text.encode()).hexdigest()
+    return _Job(checkpoint, made, scheme, shards, side_files(source), key)
+
+
+def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
+    """Stored copies of tied tensors must not differ: one of the two is not read."""
+    for a, b in made.equal:
+        rows = checkpoint.tensors[a].shape[0]
+        step = max(1, (8 << 20) // max(1, checkpoint.tensors[a].nbytes // max(rows, 1)))
+        for start in range(0, rows, step):
+            stop = min(start + step, rows)
+            if not np.array_equal(checkpoint.read(a, start, stop), checkpoint.read(b, start, stop)):
+                raise ModelError(
+                    f"{a} and {b} differ, but config.json ties them. If they are meant to differ, "
+                    'set "tie_word_embeddings": false in config.json.'
+                )
+
+
+def _is_complete(out: Path, job: _Job) -> bool:
+    marker = _read(out / MARKER)
+    if marker.get("job") != job.key or not _sizes_fit(out, marker):
+        return False
+    ours = {INDEX} | {s.name for s in job.shards}
+    copied = {n: r for n, r in marker["files"].items() if n not in ours}
+    return copied == {p.name: asdict(record(p)) for p in job.side_files}
+
+
+def _sizes_fit(out: Path, marker: Mapping[str, Any]) -> bool:
+    files = {out / name: r["size"] for name, r in marker.get("files", {}).items()}
+    return bool(files) and all(p.is_file() and p.stat().st_size == n for p, n in files.items())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object; an absent or damaged file is an empty one: the work is then done again."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
+    """Keep the shards that are whole and of this job, remove all else that we wrote."""
+    kept: dict[str, FileRecord] = {}
+    ours = {INDEX, MARKER, _JOURNAL}
+    for name in (MARKER, _JOURNAL):
+        found = _read(out / name)
+        ours |= {Path(n).name for n in (*found.get("files", ()), *found.get("others", ()))}
+        if found.get("job") == job.key:
+            for shard in job.shards:
+                said = found["files"].get(shard.name)
+                if said and shard.name not in kept and _matches(out / shard.name, said):
+                    kept[shard.name] = FileRecord(**said)
+    (out / MARKER).unlink(missing_ok=True)  # first: the folder is not whole from here on
+    stale = {out / name for name in ours} | set(out.glob(SHARDS))
+    stale |= {p for name in ours for p in out.glob(f".{name}.*.tmp")}
+    stale |= set(out.glob(f".{SHARDS}.partial"))
+    for path in stale - {out / name for name in (*kept, _JOURNAL)}:
+        path.unlink(missing_ok=True)
+    _write_journal(out, job, kept)
+    if kept:
+        logger.info("%s: %d of %d shards are done", out, len(kept), len(job.shards))
+    return kept
+
+
+def _matches(path: Path, said: Mapping[str, Any]) -> bool:
+    return (
+        path.is_file() and path.stat().st_size == said["size"] and sha256_of(path) == said["sha256"]
+    )
+
+
+def _check_disk(out: Path, shards: list[Shard]) -> None:
+    needed = sum(s.nbytes for s in shards) + _SPARE_BYTES
+    free = shutil.disk_usage(out).free
+    if free < needed:
+        raise ResourceError(
+            f"The weights need {needed / 1e9:.2f} GB more, {out} has {free / 1e9:.2f} GB free. "
+            "Make room or choose another disk: -o DIR"
+        )
+
+
+def _write_shard(out: Path, job: _Job, shard: Shard, report: Callable[[int], None]) -> FileRecord:
+    path = out / shard.name
+    partial = out / f".{shard.name}.partial"
+    offsets = {p.tensor.name: p.offset for p in shard.tensors}
+    with partial.open("wb") as f:
+        f.truncate(shard.nbytes)  # gaps between tensors are zeros
+        written = 0
+        for i in shard.parameters:
+            written = _write_parameter(f, job, i, offsets, written, report)
+        f.flush()
+        os.fsync(f.fileno())
+    made = record(partial)
+    partial.replace(path)
+    report(shard.nbytes)
+    return made
+
+
+def _write_parameter(
+    f: BinaryIO,
+    job: _Job,
+    index: int,
+    offsets: Mapping[str, int],
+    written: int,
+    report: Callable[[int], None],
+) -> int:
+    """Encode one parameter into its places in the shard; bytes written to the shard so far."""
+    made = job.plan.parameters[index]
+    for start, rows in blocks(made, job.checkpoint):
+        for name, array in store(job.scheme, made.name, rows, made.shape).items():
+            if not finite(array):
+                raise ModelError(_not_finite(job, made.name, bool(np.isfinite(rows).all())))
+            row_bytes = array.nbytes // max(len(rows), 1) if made.shape else 0
+            f.seek(offsets[name] + start * row_bytes)
+            f.write(np.ascontiguousarray(array).data)
+            written += array.nbytes
+        report(written)
+    return written
+
+
+def _not_finite(job: _Job, name: str, fits_float32: bool) -> str:
+    if fits_float32:
+        return (
+            f"{name} has numbers beyond 65504, which {job.scheme.name} (float16) cannot hold. "
+            f"Type: --quant {job.scheme.name.replace('f16', 'f32')}"
+        )
+    return f"{name} has infinite or undefined numbers: the checkpoint is damaged."
+
+
+def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None:
+    files = {name: asdict(r) for name, r in done.items()}
+    others = [p.name for p in job.side_files]
+    journal = {"job": job.key, "files": files, "others": others}
+    write_atomically(out / _JOURNAL, json.dumps(journal) + "\n")
+
+
+def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
+    """Write the index, copy what is not weights, and last say that the folder is whole."""
+    numbers = sum(prod(p.shape) for p in job.plan.parameters)
+    write_atomically(out / INDEX, index_json(job.shards, numbers))
+    for path in job.side_files:
+        write_atomically(out / path.name, path.read_bytes())
+    files = {INDEX: record(out / INDEX)} | dict(shards)
+    files |= {p.name: record(out / p.name) for p in job.side_files}
+    marker = {
+        "schema": SCHEMA_VERSION,
+        "scheme": job.scheme.name,
+        "source": job.checkpoint.fingerprint,
+        "job": job.key,
+        "files": {name: asdict(r) for name, r in files.items()},
+    }
+    write_atomically(out / MARKER, json.dumps(marker, indent=2, sort_keys=True) + "\n")
+    (out / _JOURNAL).unlink(missing_ok=True)

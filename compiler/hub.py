@@ -1,0 +1,297 @@
+"""Download the files of a model that are needed from the Hugging Face hub, resumably.
+
+Listing, addresses, tokens and HF_ENDPOINT are huggingface_hub's. The bytes are fetched here,
+because since its version 2 that library begins a file again that another process has left half.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from urllib.parse import quote
+
+import huggingface_hub as hf
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # lazy there
+
+from wherry.artifact import write_atomically
+from wherry.errors import ModelError, ResourceError
+
+from .checkpoint import INDEX, SINGLE
+from .folder import SIDE_FILES
+from .progress import Progress
+
+logger = logging.getLogger(__name__)
+
+# The base of all errors of the HTTP library that huggingface_hub uses: httpx or httpx2.
+_TRANSPORT: type[Exception] = next(c for c in HfHubHTTPError.__mro__ if c.__name__ == "HTTPError")
+_WHOLE = ".wherry-download.json"  # in a folder of which nothing is missing
+_COMMIT = re.compile("[0-9a-f]{40}")
+_CHUNK = 1 << 20  # bytes
+_ATTEMPTS = 5  # in a row without a new byte
+_SPARE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    size: int  # bytes
+    sha256: str | None  # of files in large storage
+    git: str | None  # of others: the SHA-1 of a git blob
+
+    def matches(self, path: Path) -> bool:
+        """Whether the content is what the hub says it is."""
+        if path.stat().st_size != self.size:
+            return False
+        expected = self.sha256 or self.git
+        digest = hashlib.sha256() if self.sha256 else hashlib.sha1(b"blob %d\0" % self.size)
+        with path.open("rb") as f:
+            while piece := f.read(_CHUNK):
+                digest.update(piece)
+        return expected is None or digest.hexdigest() == expected
+
+
+def fetch(
+    repo: str,
+    revision: str | None = None,
+    *,
+    cache: Path,
+    progress: Progress | None = None,
+    pause: float = 1.0,
+) -> Path:
+    """Download a model: configuration, tokenizer and safetensors, never pickled weights.
+
+    Files that are whole are kept, one that is not is continued, also by another process. Files in
+    huggingface_hub's own cache are linked. Without a connection the last download is used.
+
+    Args:
+        repo: "org/name".
+        revision: branch, tag or commit; None is the hub's default.
+        cache: where downloads are kept, as `cache/org--name/<commit>/`.
+        progress: called with ("download", bytes done, bytes in all).
+        pause: seconds before the first retry of a broken connection; each further one waits more.
+
+    Raises:
+        ModelError: no such model or revision, gated, no safetensors, no connection, damaged bytes.
+        ResourceError: not enough disk.
+    """
+    home = cache / repo.replace("/", "--")
+    revision = revision or "main"
+    if _COMMIT.fullmatch(revision) and _is_whole(home / revision):
+        return home / revision  # a commit does not change
+    try:
+        with _explained(repo, revision):
+            commit, files = _list(repo, revision)
+    except _Unreachable as e:
+        if folder := _kept(home, revision):
+            logger.warning("%s; using the download in %s", e, folder)
+            return folder
+        raise ModelError(f"{e} It has not been downloaded before.") from e
+    folder = home / commit
+    if not _is_whole(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _explained(repo, revision):
+            _download(repo, commit, files, folder, progress, pause)
+        sizes = {f.name: f.size for f in files}
+        write_atomically(folder / _WHOLE, json.dumps(sizes, indent=2) + "\n")
+    _remember(home, revision, commit)
+    return folder
+
+
+class _Unreachable(ModelError):
+    """The hub does not answer; an earlier download will do."""
+
+
+class _Short(Exception):
+    """The connection ended before the file did."""
+
+
+@contextmanager
+def _explained(repo: str, revision: str) -> Iterator[None]:
+    """Turn the errors of huggingface_hub into ours, with what to type."""
+    endpoint = hf.constants.ENDPOINT
+    try:
+        yield
+    except GatedRepoError as e:
+        raise ModelError(
+            f"hf://{repo} is gated. Accept its terms at {endpoint}/{repo}, then type: hf auth login"
+        ) from e
+    except RepositoryNotFoundError as e:
+        raise ModelError(
+            f"{endpoint} has no model {repo!r}, or it is private. "
+            "Check the spelling; for a private model type: hf auth login"
+        ) from e
+    except (RevisionNotFoundError, EntryNotFoundError) as e:
+        raise ModelError(f"hf://{repo} has no revision {revision!r}. Leave out @{revision}?") from e
+    except OfflineModeIsEnabled as e:
+        raise _Unreachable(f"hf://{repo}: HF_HUB_OFFLINE is set. Unset it to download.") from e
+    except HfHubHTTPError as e:
+        text = f"{endpoint} answered {e.response.status_code} for hf://{repo}. Try again later."
+        raise (_Unreachable if e.response.status_code >= 500 else ModelError)(text) from e
+    except (_Short, _TRANSPORT) as e:
+        reason = str(e) or type(e).__name__
+        raise _Unreachable(
+            f"{endpoint} cannot be reached for hf://{repo} ({reason}). Check the connection, or "
+            "HF_ENDPOINT; the same command goes on where it stopped."
+        ) from e
+
+
+def _list(repo: str, revision: str) -> tuple[str, list[_File]]:
+    """The commit, and the files of it that we need."""
+    info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
+    found = info.siblings or []
+    names = {s.rfilename for s in found}
+    weights = [SINGLE] if SINGLE in names else [INDEX, "*.safetensors"]
+    files = [
+        _File(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, s.blob_id)
+        for s in found
+        if "/" not in s.rfilename
+        and not fnmatch(s.rfilename, "consolidated*")  # the same weights in another layout
+        and any(fnmatch(s.rfilename, pattern) for pattern in (*SIDE_FILES, *weights))
+    ]
+    lacking = [] if "config.json" in names else ["config.json"]
+    lacking += [] if names & {SINGLE, INDEX} else [f"{SINGLE} or {INDEX}"]
+    if lacking:
+        others = ", ".join(sorted(n for n in names if Path(n).suffix != ".md")[:8])
+        raise ModelError(
+            f"hf://{repo} has no {' and no '.join(lacking)}, so it is not a model that can be "
+            f"read; it has {others or 'no files'}."
+        )
+    assert info.sha is not None
+    return info.sha, files
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        sizes = json.loads((folder / _WHOLE).read_text())
+        return all((folder / n).stat().st_size == size for n, size in sizes.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _remember(home: Path, revision: str, commit: str) -> None:
+    (home / "refs").mkdir(parents=True, exist_ok=True)
+    write_atomically(home / "refs" / quote(revision, safe=""), commit)
+
+
+def _kept(home: Path, revision: str) -> Path | None:
+    """The folder of an earlier download of this revision."""
+    ref = home / "refs" / quote(revision, safe="")
+    folder = home / (ref.read_text().strip() if ref.is_file() else revision)
+    return folder if _is_whole(folder) else None
+
+
+def _download(
+    repo: str,
+    commit: str,
+    files: list[_File],
+    folder: Path,
+    progress: Progress | None,
+    pause: float,
+) -> None:
+    total = sum(f.size for f in files)
+    missing = [f for f in files if not _have(repo, commit, f, folder)]
+    parts = {f.name: folder / f".{f.name}.part" for f in missing}
+    done = total - sum(f.size for f in missing)
+    here = sum(p.stat().st_size for p in parts.values() if p.is_file())
+    needed, free = total - done - here + _SPARE_BYTES, shutil.disk_usage(folder).free
+    if needed > free:
+        raise ResourceError(
+            f"hf://{repo} needs {needed / 1e9:.2f} GB more, {folder} has {free / 1e9:.2f} GB free."
+        )
+    for file in missing:
+
+        def report(size: int, done: int = done) -> None:
+            if progress:
+                progress("download", done + size, total)
+
+        url = hf.hf_hub_url(repo, file.name, revision=commit)
+        _get_patiently(url, file, parts[file.name], report, pause)
+        if not file.matches(parts[file.name]):
+            parts[file.name].unlink()
+            raise ModelError(f"{url} arrived damaged. Type the command again to fetch it again.")
+        parts[file.name].replace(folder / file.name)
+        done += file.size
+
+
+def _have(repo: str, commit: str, file: _File, folder: Path) -> bool:
+    """Whether the file is there, or could be linked to huggingface_hub's cache."""
+    path = folder / file.name
+    if path.is_file() and path.stat().st_size == file.size:
+        return True
+    path.unlink(missing_ok=True)
+    cached = hf.try_to_load_from_cache(repo, file.name, revision=commit)
+    if not isinstance(cached, str) or not file.matches(Path(cached)):
+        return False
+    try:
+        path.symlink_to(Path(cached).resolve())
+    except OSError:  # a file system without links
+        return False
+    return True
+
+
+def _get_patiently(
+    url: str, file: _File, part: Path, report: Callable[[int], None], pause: float
+) -> None:
+    """Try again as long as bytes arrive, else a few times."""
+    failures = 0
+    while True:
+        before = part.stat().st_size if part.is_file() else 0
+        try:
+            _get(url, file.size, part, report)
+            return
+        except (_Short, _TRANSPORT) as e:
+            if isinstance(e, HfHubHTTPError) and e.response.status_code < 500:
+                raise
+            arrived = part.is_file() and part.stat().st_size > before
+            failures = 1 if arrived else failures + 1
+            if failures >= _ATTEMPTS:
+                raise
+            logger.info("%s broke off (%s), trying again", url, e)
+            time.sleep(pause * failures)
+
+
+def _get(url: str, size: int, part: Path, report: Callable[[int], None]) -> None:
+    """Append what is missing of the file to `part`."""
+    start = part.stat().st_size if part.is_file() else 0
+    if start > size:
+        part.unlink()
+        start = 0
+    if start == size:
+        part.touch()
+        return
+    headers = build_hf_headers() | {"Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    client = hf.get_session()
+    timeout = hf.constants.HF_HUB_DOWNLOAD_TIMEOUT  # seconds without a byte
+    with client.stream(
+        "GET", url, headers=headers, follow_redirects=True, timeout=timeout
+    ) as response:
+        hf.hf_raise_for_status(response)
+        if response.status_code != 206:
+            start = 0  # the server does not know ranges
+        with part.open("r+b" if start else "wb") as f:
+            f.seek(start)
+            for chunk in response.iter_bytes():
+                f.write(chunk)
+                report(f.tell())
+            end = f.tell()
+    if end < size:
+        raise _Short(f"{end} of {size} bytes")

@@ -1,0 +1,46 @@
+"""From a folder in Hugging Face's layout to an architecture and its configuration."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import wherry.models
+from wherry.errors import ModelError
+from wherry.models.arch import Architecture, read_config
+
+from .folder import read_json
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a model's config.json says."""
+
+    arch: Architecture
+    config: Any  # an instance of arch.config
+    raw: dict[str, Any]  # config.json
+
+
+def architectures() -> list[str]:
+    """Names of the architectures there are: the files that end with an `ARCH`."""
+    (folder,) = wherry.models.__path__
+    return sorted(p.stem for p in Path(folder).glob("*.py") if "\nARCH = " in p.read_text())
+
+
+def describe(folder: Path) -> Described:
+    """Read config.json and find the architecture that its `model_type` names.
+
+    Raises:
+        ModelError: no such architecture, or a configuration that it cannot be.
+    """
+    raw = read_json(folder / "config.json")
+    name = raw.get("model_type")
+    known = architectures()
+    if name not in known:
+        raise ModelError(
+            f"{folder}/config.json has model_type {name!r}; supported are {', '.join(known)}."
+        )
+    arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
+    return Described(arch, read_config(arch.config, raw), raw)

@@ -1,0 +1,168 @@
+"""Put a compiled model's folder together: library, weights, tokenizer, manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from tvm import IRModule
+
+import wherry
+from wherry.artifact import (
+    INTERFACE_HASH,
+    MANIFEST,
+    SCHEMA_VERSION,
+    FileRecord,
+    Manifest,
+    record,
+    write_atomically,
+)
+from wherry.quant.scheme import Scheme
+from wherry.targets.target import TargetPreset
+
+from .build import Deployment, Library, build_library
+from .convert import MARKER
+from .export import Program, export
+from .load import Described
+
+Progress = Callable[[str, int, int], None]
+PHASES = ("export", "attach", "fuse", "lower", "schedule", "link", "generate")
+
+
+def package(
+    folder: Path,
+    *,
+    described: Described,
+    weights: Path,
+    scheme: Scheme,
+    target: TargetPreset,
+    deployment: Deployment,
+    name: str,
+    key: str,
+    dump: Path | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Compile and write `folder`, first under a temporary name beside it, then renamed.
+
+    Args:
+        folder: where to; an older one is replaced.
+        described: the model.
+        weights: folder of converted weights; its files are linked, or copied to another disk.
+        scheme: in which the weights are.
+        target: where it will run.
+        deployment: what memory is planned for.
+        name: what people call it.
+        key: hash of all of these, kept in the manifest.
+        dump: a folder for the module after each phase.
+        progress: called with "compile" and the number of phases done.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    making = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir()
+    try:
+        report = _Report(progress, dump)
+        program = export(
+            described.arch,
+            described.config,
+            scheme,
+            dtype=target.dtype,
+            kv_dtype=target.kv_dtype,
+        )
+        report("export", program.mod)
+        library = making / f"model.{target.library}"
+        built = build_library(
+            program,
+            target,
+            deployment,
+            library,
+            name=described.arch.name,
+            vocab_size=described.config.vocab_size,
+            on_phase=report,
+        )
+        report("generate", None)
+        files = {library.name: record(library), **_take_weights(weights, making)}
+        manifest = Manifest(
+            schema=SCHEMA_VERSION,
+            key=key,
+            interface=INTERFACE_HASH,
+            wherry=wherry.__version__,
+            tvm=version("apache-tvm"),
+            name=name,
+            architecture={"name": described.arch.name, "config": described.raw},
+            quantization=scheme.name,
+            target=target.record(),
+            deployment=asdict(deployment),
+            memory=_memory(built, program),
+            capabilities=("completion", "chat") if _has_template(making) else ("completion",),
+            library=library.name,
+            files=files,
+        )
+        write_atomically(making / MANIFEST, manifest.to_json())
+        _replace(making, folder)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+class _Report:
+    """Counts phases for the progress, and writes modules for the dump."""
+
+    def __init__(self, progress: Progress | None, dump: Path | None) -> None:
+        self.progress = progress
+        self.dump = dump
+        if dump:
+            dump.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, phase: str, mod: IRModule | None) -> None:
+        number = PHASES.index(phase) + 1
+        if self.dump and mod is not None:
+            path = self.dump / f"{number}_{phase}.py"
+            path.write_text(mod.script(show_meta=False))
+        if self.progress:
+            self.progress("compile", number, len(PHASES))
+
+
+def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
+    """Link the converted files into `folder`; their records, as the conversion measured them."""
+    marker = json.loads((weights / MARKER).read_text())
+    files = {name: FileRecord(**r) for name, r in marker["files"].items()}
+    for name in files:
+        try:
+            os.link(weights / name, folder / name)
+        except OSError:  # another disk, or one without links
+            shutil.copyfile(weights / name, folder / name)
+    return files
+
+
+def _memory(library: Library, program: Program) -> dict[str, int]:
+    """Bytes that a run needs, known before it starts."""
+    sizes = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
+    params: list[dict[str, Any]] = library.metadata["params"]
+    page = program.layers * prod(program.page_shape) * sizes[program.kv_dtype]
+    return {
+        "weights": sum(prod(p["shape"]) * sizes[p["dtype"]] for p in params),
+        "kv_per_token": page // library.metadata["page_size"],
+        "workspace": library.workspace,
+    }
+
+
+def _has_template(folder: Path) -> bool:
+    config = folder / "tokenizer_config.json"
+    inside = config.is_file() and "chat_template" in json.loads(config.read_text())
+    return inside or any(folder.glob("chat_template*"))
+
+
+def _replace(made: Path, folder: Path) -> None:
+    """Rename `made` to `folder`; an older folder goes aside first, so that there is always one."""
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.exists():
+        folder.rename(old)
+    made.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""Swap a model's Linear and Embedding layers for those that compute with a scheme's stored tensors.
+
+Models know nothing of schemes: they are written with `nn.Linear` and `Embedding`. The layers here
+hold the tensors that a scheme stores ("q_weight", "q_scale", or "weight") and emit the operations
+"linear" and "embedding", whose references unpack a weight where it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, tirx
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from wherry.models.layers import Embedding
+from wherry.quant.scheme import Scheme
+from wherry.tags import tag
+
+LINEAR = "linear.weight"  # what a scheme is asked about: a matrix of a Linear or an Embedding
+
+
+def quantize(model: nn.Module, scheme: Scheme, dtype: str) -> nn.Module:
+    """Swap the layers of `model`, whose activations are `dtype`, in place; returns it."""
+    return _Swap(scheme, dtype).visit("", model)
+
+
+class _Swap(nn.Mutator):
+    def __init__(self, scheme: Scheme, dtype: str) -> None:
+        super().__init__()
+        self.scheme = scheme
+        self.dtype = dtype
+
+    def visit_module(self, name: str, node: nn.Module) -> Any:
+        if isinstance(node, nn.Linear):
+            return StoredLinear(node, self.scheme, self.dtype)
+        if isinstance(node, nn.Embedding):
+            return StoredEmbedding(node, self.scheme, self.dtype)
+        return super().visit(name, node)
+
+
+class _Stored(nn.Module):
+    """Holds the tensors that a scheme stores for one weight [rows, columns]."""
+
+    def __init__(self, shape: tuple[int, int], scheme: Scheme, dtype: str) -> None:
+        self.rows, self.columns = shape
+        self.scheme = scheme
+        self.dtype = dtype
+        self.suffixes = []
+        for tensor in scheme.stored(LINEAR, shape):
+            suffix = tensor.name.rpartition(".")[2]
+            setattr(self, suffix, nn.Parameter(tensor.shape, tensor.dtype))
+            self.suffixes.append(suffix)
+
+    def stored(self) -> list[nn.Parameter]:
+        """The tensors, in the scheme's order."""
+        return [getattr(self, suffix) for suffix in self.suffixes]
+
+    def linear(self, x: Tensor) -> Tensor:
+        """X [m, columns] -> [m, rows]: x times the weight's transpose."""
+        func = linear_reference(self.scheme, self.rows, self.columns, self.dtype)
+        out = Tensor.placeholder([x.shape[0], self.rows], self.dtype)
+        return op.tensor_ir_op(func, "linear", [x, *self.stored()], out)
+
+    def lookup(self, tokens: Tensor) -> Tensor:
+        """Tokens int32 [n] -> [n, columns]: rows of the weight."""
+        func = embedding_reference(self.scheme, self.rows, self.columns, self.dtype)
+        out = Tensor.placeholder([tokens.shape[0], self.columns], self.dtype)
+        return op.tensor_ir_op(func, "embedding", [tokens, *self.stored()], out)
+
+
+class StoredLinear(_Stored):
+    """y = x W^T + b."""
+
+    def __init__(self, layer: nn.Linear, scheme: Scheme, dtype: str) -> None:
+        super().__init__((layer.out_features, layer.in_features), scheme, dtype)
+        self.bias = layer.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [m, columns] -> [m, rows]."""
+        y = self.linear(x)
+        return y if self.bias is None else y + self.bias
+
+
+class StoredEmbedding(_Stored):
+    """A token table, and the output head of models that tie the two."""
+
+    def __init__(self, layer: Embedding, scheme: Scheme, dtype: str) -> None:
+        super().__init__((layer.num, layer.dim), scheme, dtype)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens int32 [n] -> [n, d]."""
+        return self.lookup(tokens)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """X [m, d] -> [m, vocab]."""
+        return self.linear(x)
+
+
+def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
+    """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
+    m = te.var("m", "int64")
+    x = te.placeholder((m, columns), dtype, "x")
+    stored = _placeholders(scheme, rows, columns)
+    k = te.reduce_axis((0, columns), "k")
+    y = te.compute(
+        (m, rows),
+        lambda i, o: te.sum(x[i, k].astype("float32") * scheme.element(stored, o, k), k),
+        "y",
+    )
+    z = te.compute((m, rows), lambda i, o: y[i, o].astype(dtype), "z") if dtype != "float32" else y
+    spec = {"out_features": rows, "in_features": columns, **scheme.kernel_spec()}
+    func = te.create_prim_func([x, *stored, z]).without_attr("global_symbol")
+    return tag(func, "linear", spec)
+
+
+def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
+    """(tokens int32 [n], *stored) -> dtype [n, columns]."""
+    n = te.var("n", "int64")
+    tokens = te.placeholder((n,), "int32", "tokens")
+    stored = _placeholders(scheme, rows, columns)
+    y = te.compute(
+        (n, columns),
+        lambda i, k: scheme.element(stored, tokens[i], k).astype(dtype),
+        "y",
+    )
+    spec = {"vocab": rows, "dim": columns, **scheme.kernel_spec()}
+    func = te.create_prim_func([tokens, *stored, y]).without_attr("global_symbol")
+    return tag(func, "embedding", spec)
+
+
+def _placeholders(scheme: Scheme, rows: int, columns: int) -> list[te.Tensor]:
+    stored = scheme.stored(LINEAR, (rows, columns))
+    return [te.placeholder(t.shape, t.dtype, t.name.rpartition(".")[2]) for t in stored]

@@ -1,0 +1,54 @@
+"""From what a person types as MODEL to a folder in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import wherry
+from wherry.errors import ModelError, UsageError
+
+from .hub import fetch
+from .progress import Progress
+
+_HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+_ACCEPTED = """MODEL is one of
+  demo                     the small model that comes with Wherry
+  DIR                      a folder with config.json, *.safetensors and tokenizer.json
+  hf://ORG/NAME[@REVISION] a model of the Hugging Face hub"""
+
+
+def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Path:
+    """The folder that `model` means; a model of the hub is downloaded to `cache` first.
+
+    Args:
+        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        cache: folder for downloads.
+        progress: called with ("download", bytes done, bytes in all).
+
+    Raises:
+        UsageError: `model` is none of these.
+        ModelError: there is no such model, or it is not one that can be read.
+    """
+    if model == "demo":
+        return _checked(Path(wherry.__path__[0]) / "demo", model)
+    if model.startswith("hf://"):
+        found = _HUB.fullmatch(model)
+        if not found:
+            raise UsageError(f"{model!r} is not of the form hf://ORG/NAME[@REVISION].")
+        return _checked(fetch(found[1], found[2], cache=cache, progress=progress), model)
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return _checked(folder, model)
+    if folder.exists():
+        raise UsageError(f"{model} is a file, not a folder.\n{_ACCEPTED}")
+    hint = f"\nDid you mean hf://{model}?" if re.fullmatch(r"[\w.-]+/[\w.-]+", model) else ""
+    raise UsageError(f"There is no folder {model!r}.{hint}\n{_ACCEPTED}")
+
+
+def _checked(folder: Path, model: str) -> Path:
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{model}: {folder} has no config.json, so it is not a model.\n{_ACCEPTED}"
+        )
+    return folder

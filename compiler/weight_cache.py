@@ -1,0 +1,141 @@
+"""The weight folder: `tensor-cache.json` and `params_shard_*.bin`, as TVM and mlc-llm have it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import ArtifactError
+from wherry.quant.scheme import StoredTensor
+
+INDEX = "tensor-cache.json"
+SHARDS = "params_shard_*.bin"
+SHARD_BYTES = 32 << 20
+ALIGNMENT = 64  # bytes; shards are mapped, and kernels load whole vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A tensor and where it lies in its shard."""
+
+    tensor: StoredTensor
+    offset: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file. `parameters` are indices of the groups of `lay_out` that it holds."""
+
+    name: str
+    parameters: tuple[int, ...]
+    tensors: tuple[Placed, ...]
+    nbytes: int
+
+
+def lay_out(
+    groups: Sequence[Sequence[StoredTensor]], limit: int = SHARD_BYTES
+) -> tuple[Shard, ...]:
+    """Place tensors in shards of at most `limit` bytes; a group stays together.
+
+    A group that is larger has a shard of its own.
+    """
+    shards: list[Shard] = []
+    members: list[int] = []
+    placed: list[Placed] = []
+    end = 0
+
+    def close() -> None:
+        nonlocal members, placed, end
+        if members:
+            name = SHARDS.replace("*", str(len(shards)))
+            shards.append(Shard(name, tuple(members), tuple(placed), end))
+        members, placed, end = [], [], 0
+
+    for i, group in enumerate(groups):
+        if members and end + sum(_aligned(t.nbytes) for t in group) > limit:
+            close()
+        for tensor in group:
+            start = _aligned(end)
+            placed.append(Placed(tensor, start))
+            end = start + tensor.nbytes
+        members.append(i)
+    close()
+    return tuple(shards)
+
+
+def _aligned(n: int) -> int:
+    return -(-n // ALIGNMENT) * ALIGNMENT
+
+
+def index_json(shards: Iterable[Shard], parameter_count: int) -> str:
+    """The text of `tensor-cache.json`; `parameter_count` is of numbers before quantization."""
+    records = [_shard_record(shard) for shard in shards]
+    total = sum(r["nbytes"] for shard in records for r in shard["records"])
+    metadata = {
+        "ParamSize": sum(len(shard["records"]) for shard in records),
+        "ParamBytes": total,
+        "BitsPerParam": total * 8 / max(parameter_count, 1),
+    }
+    return json.dumps({"metadata": metadata, "records": records}, indent=2) + "\n"
+
+
+def _shard_record(shard: Shard) -> dict[str, Any]:
+    return {
+        "dataPath": shard.name,
+        "format": "raw-shard",
+        "nbytes": shard.nbytes,
+        "records": [
+            {
+                "name": p.tensor.name,
+                "shape": list(p.tensor.shape),
+                "dtype": p.tensor.dtype,
+                "format": "raw",
+                "nbytes": p.tensor.nbytes,
+                "byteOffset": p.offset,
+            }
+            for p in shard.tensors
+        ],
+    }
+
+
+def load_state(folder: Path) -> dict[str, NDArray[Any]]:
+    """Read all tensors of a weight folder into memory, ours or one that mlc-llm made.
+
+    Tensors that were shortened for storage ("f32-to-bf16") are float32 again.
+
+    Raises:
+        ArtifactError: no index, a missing or short shard, an unknown format.
+    """
+    path = folder / INDEX
+    if not path.is_file():
+        raise ArtifactError(f"{folder} has no {INDEX}. Convert the model again.")
+    state: dict[str, NDArray[Any]] = {}
+    for shard in json.loads(path.read_text())["records"]:
+        file = folder / shard["dataPath"]
+        if not file.is_file() or file.stat().st_size != shard["nbytes"]:
+            found = file.stat().st_size if file.is_file() else "no"
+            raise ArtifactError(f"{file} has {found} bytes, not {shard['nbytes']}. Convert again.")
+        for record in shard["records"]:
+            state[record["name"]] = _load(file, record)
+    return state
+
+
+def _load(file: Path, record: dict[str, Any]) -> NDArray[Any]:
+    shape, dtype = tuple(record["shape"]), np.dtype(record["dtype"])
+    if record["format"] == "raw":
+        flat = np.fromfile(file, dtype, prod(shape), offset=record["byteOffset"])
+        return flat.reshape(shape)
+    if record["format"] == "f32-to-bf16" and dtype == np.float32:
+        short = np.fromfile(file, np.uint16, prod(shape), offset=record["byteOffset"])
+        return (short.astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(shape)
+    raise ArtifactError(
+        f"{file}: {record['name']} has format {record['format']!r} of {dtype}; "
+        "known are 'raw', and 'f32-to-bf16' of float32."
+    )

@@ -1,0 +1,1 @@
+"""Passes over the module, one a file; `pipelines` puts them into phases."""

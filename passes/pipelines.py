@@ -1,0 +1,100 @@
+"""The phases that every module goes through, for any target.
+
+attach    what later phases need to know: bounds of the symbolic sizes
+fuse      operations that are computed together get one name
+lower     each operation becomes a PrimFunc: the target's own, or the reference
+schedule  PrimFuncs without a schedule get the target's
+link      memory planning, and the calls of the virtual machine
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm import IRModule, ir, relax, tirx
+
+from .attach_bounds import AttachBounds
+from .fuse_norm import FuseNorm
+from .fuse_swiglu import FuseSwiGLU
+from .kernels import Kernels
+from .schedule_rest import ScheduleRest
+from .select_kernels import SelectKernels
+
+Phase = tuple[str, Sequence[ir.transform.Pass]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineInputs:
+    """What the phases are made of."""
+
+    kernels: Kernels
+    bounds: Mapping[str, int]  # upper bounds of symbolic sizes
+    stored: Mapping[str, str]  # dtype of each weight on disk
+
+
+def phases(inputs: PipelineInputs) -> list[Phase]:
+    """Names and passes, in order."""
+    t = relax.transform
+    return [
+        ("attach", [AttachBounds(inputs.bounds)]),
+        ("fuse", [FuseSwiGLU(), FuseNorm()]),
+        (
+            "lower",
+            [
+                SelectKernels(inputs.kernels, inputs.stored),
+                t.LegalizeOps(),
+                t.AnnotateTIROpPattern(),
+                t.FoldConstant(),
+                t.FuseOps(),
+                t.FuseTIR(),
+                t.BundleModelParams(),
+            ],
+        ),
+        ("schedule", [ScheduleRest(inputs.kernels)]),
+        (
+            "link",
+            [
+                t.RewriteDataflowReshape(),
+                t.ToNonDataflow(),
+                t.RemovePurityChecking(),
+                t.CallTIRRewrite(),
+                t.StaticPlanBlockMemory(),
+                t.LowerAllocTensor(),
+                t.KillAfterLastUse(),
+                t.LowerRuntimeBuiltin(),
+                t.ComputePrimValue(),
+                t.VMShapeLower(),
+                t.AttachGlobalSymbol(),
+            ],
+        ),
+    ]
+
+
+def run(
+    mod: IRModule,
+    inputs: PipelineInputs,
+    on_phase: Callable[[str, IRModule], None] = lambda name, mod: None,
+    before_link: Callable[[IRModule], IRModule] = lambda mod: mod,
+) -> IRModule:
+    """Take `mod` through all phases.
+
+    Args:
+        mod: with one function, `forward`.
+        inputs: what the phases are made of.
+        on_phase: sees the module after each phase (dump, progress).
+        before_link: adds what has to be compiled with it (the metadata).
+    """
+    for name, passes in phases(inputs):
+        if name == "link":
+            mod = before_link(mod)
+        mod = ir.transform.Sequential(list(passes))(mod)
+        if name != "link":  # what the link phase leaves is for the virtual machine only
+            relax.analysis.well_formed(mod)  # raises at the first violation
+        on_phase(name, mod)
+    return mod
+
+
+def prim_funcs(mod: IRModule) -> list[str]:
+    """Names of the PrimFuncs of a module."""
+    return [v.name_hint for v, f in mod.functions_items() if isinstance(f, tirx.PrimFunc)]

@@ -1,0 +1,184 @@
+"""SelectKernels: put a target's own kernels in the place of references, and pack weights for them.
+
+    def forward(..., w_q, w_scale):                  def forward(..., w_packed):
+      y = call_tir(linear, (x, w_q, w_scale))          y = call_tir(kernel, (x, w_packed))
+
+                                                     def pack_0(w_q, w_scale):
+                                                       return call_tir(pack, (w_q, w_scale))
+
+Runs in the lower phase. A kernel has the reference's signature, so only the callee changes; where
+the target packs weights, a parameter of `forward` changes too, and a function `pack_i` makes it of
+the stored tensors (one a packing, whatever the number of layers). A weight that two operations
+share is packed once. The module's attribute `wherry.params` lists the parameters of `forward` after
+the pass, in order, as the metadata of a library does (ARCHITECTURE.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import IRModule, ir, relax, tirx
+from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm_ffi import structural_hash
+
+from wherry.tags import tag_of
+
+from .kernels import Kernels, Packed, is_tir_call
+
+PARAMS = "wherry.params"
+
+
+@ir.transform.module_pass(opt_level=0, name="SelectKernels")
+class SelectKernels:
+    """The pass; see the module's text.
+
+    Args:
+        kernels: the target's.
+        stored: dtype of each weight on disk, by name; a weight that `forward` wants in another
+            dtype gets a `pack_i` that casts it.
+    """
+
+    def __init__(self, kernels: Kernels, stored: Mapping[str, str]) -> None:
+        self.kernels = kernels
+        self.stored = stored
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite `forward`, add the `pack_i`, and drop what nothing calls any more."""
+        rewriter = _Rewriter(mod, self.kernels)
+        (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
+        forward = rewriter.visit_expr(mod[var])
+        inputs = int(forward.attrs["num_input"])
+        builder = relax.BlockBuilder(rewriter.builder_.get())
+        packing = _Packing(builder, self.stored)
+        params = list(forward.params[:inputs])
+        used = {
+            v.name
+            for v in relax.analysis.free_vars(forward.body)
+            if isinstance(v, relax.Var)  # symbolic sizes are free too
+        }
+        for param in forward.params[inputs:]:
+            if param.name in used:
+                params.append(packing.keep(param))
+        for packed in rewriter.packed.values():
+            params += packing.pack(packed)
+        builder.update_func(
+            var,
+            relax.Function(params, forward.body, forward.ret_ty, forward.is_pure, forward.attrs),
+        )
+        mod = builder.get().with_attr(PARAMS, json.dumps(packing.entries))
+        entries = ["forward", *packing.functions]
+        return relax.transform.DeadCodeElimination(entries)(mod)
+
+
+class _PackedWeight:
+    """Stored parameters, and the variables that `forward` has in their place."""
+
+    def __init__(self, stored: list[relax.Var], how: Packed) -> None:
+        self.stored = stored
+        self.how = how
+        base = stored[0].name.rpartition(".")[0]
+        self.variables = [
+            relax.Var(f"{base}.packed_{i}", relax.TensorType(shape, dtype))
+            for i, (shape, dtype) in enumerate(how.weights)
+        ]
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, kernels: Kernels) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.kernels = kernels
+        self.answers: dict[str, tirx.PrimFunc | Packed | None] = {}  # by callee
+        self.packed: dict[tuple[str, ...], _PackedWeight] = {}  # by stored names
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        if not is_tir_call(call):
+            return call
+        name = call.args[0].name_hint
+        if name not in self.answers:
+            tagged = tag_of(self.mod[name])
+            self.answers[name] = self.kernels.kernel(*tagged) if tagged else None
+        answer = self.answers[name]
+        if answer is None:
+            return call
+        args = list(call.args[1].fields)
+        if isinstance(answer, tirx.PrimFunc):
+            compute = answer
+        else:
+            args[1:] = self._packed(args[1:], answer).variables
+            compute = answer.compute
+        var = self.builder_.add_func(compute, f"{name}_kernel")
+        return relax.Call(
+            call.op, [var, relax.Tuple(args), *call.args[2:]], call.attrs, call.ty_args
+        )
+
+    def _packed(self, stored: list[relax.Var], how: Packed) -> _PackedWeight:
+        key = tuple(v.name for v in stored)
+        known = self.packed.setdefault(key, _PackedWeight(stored, how))
+        assert known.how.weights == how.weights, f"{key} would be packed in two ways"
+        return known
+
+
+class _Packing:
+    """Collects the parameters of `forward` and the functions that make them."""
+
+    def __init__(self, builder: relax.BlockBuilder, stored: Mapping[str, str]) -> None:
+        self.builder = builder
+        self.stored = stored
+        self.entries: list[dict[str, Any]] = []
+        self.functions: dict[str, str] = {}  # name of `pack_i` -> what it does
+        self._known: dict[Any, str] = {}
+
+    def keep(self, param: relax.Var) -> relax.Var:
+        """A parameter that stays as it is, cast if it is stored in another dtype."""
+        dtype = self.stored[param.name]
+        entry = self._entry(param, [param.name])
+        if dtype != param.ty.dtype:
+            source = relax.Var("stored", relax.TensorType(param.ty.shape, dtype))
+            key = (tuple(int(d) for d in param.ty.shape), dtype, str(param.ty.dtype))
+            entry["pack"] = self._function(
+                key, [source], lambda b: b.emit(relax.op.astype(source, param.ty.dtype))
+            )
+        return param
+
+    def pack(self, weight: _PackedWeight) -> list[relax.Var]:
+        """The parameters that stand for a weight which the target lays out anew."""
+        how = weight.how
+        sources = [relax.Var(f"stored_{i}", v.ty) for i, v in enumerate(weight.stored)]
+        types = [v.ty for v in weight.variables]
+
+        def body(b: relax.BlockBuilder) -> relax.Var:
+            var = b.add_func(how.pack, "pack")
+            return b.emit(relax.call_tir(var, sources, types if len(types) > 1 else types[0]))
+
+        name = self._function(structural_hash(how.pack), sources, body)
+        for i, variable in enumerate(weight.variables):
+            entry = self._entry(variable, [v.name for v in weight.stored])
+            entry["pack"] = name
+            if len(weight.variables) > 1:
+                entry["index"] = i
+        return weight.variables
+
+    def _entry(self, param: relax.Var, sources: list[str]) -> dict[str, Any]:
+        entry: dict[str, Any] = {
+            "name": param.name,
+            "shape": [int(d) for d in param.ty.shape],
+            "dtype": str(param.ty.dtype),
+            "from": sources,
+        }
+        self.entries.append(entry)
+        return entry
+
+    def _function(self, key: Any, params: list[relax.Var], body: Any) -> str:
+        if key not in self._known:
+            name = self._known[key] = f"pack_{len(self._known)}"
+            with self.builder.function(name, params):
+                with self.builder.dataflow():
+                    result = self.builder.emit_output(body(self.builder))
+                self.builder.emit_func_output(result)
+            self.functions[name] = name
+        return self._known[key]

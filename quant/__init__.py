@@ -1,0 +1,1 @@
+"""Quantization schemes: one file a family."""

@@ -1,0 +1,53 @@
+"""No quantization: parameters are stored as they are, rounded to one float type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .scheme import FloatDtype, Shape, StoredTensor, cast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatScheme:
+    """`<name>`: float_dtype, of the parameter's own shape."""
+
+    name: str
+    float_dtype: FloatDtype
+
+    def quantizes(self, name: str, shape: Shape) -> bool:
+        """Nothing."""
+        return False
+
+    def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
+        """The parameter itself."""
+        return (StoredTensor(name, tuple(shape), self.float_dtype),)
+
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Round to nearest, ties to even."""
+        return {"weight": cast(w, self.float_dtype)}
+
+    def decode(
+        self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
+    ) -> NDArray[np.float32]:
+        """Widen."""
+        return stored["weight"].astype(np.float32)
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """Widen."""
+        return stored[0][row, column].astype("float32")
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """As a kernel set's `LinearSpec` has it."""
+        names = {"float32": "f32", "float16": "f16"}
+        return {"scheme": names[self.float_dtype], "scale_dtype": None, "group": 32}
+
+
+FLOATS = (
+    FloatScheme(name="q0f32", float_dtype="float32"),
+    FloatScheme(name="q0f16", float_dtype="float16"),
+)

@@ -1,0 +1,121 @@
+"""What every quantization scheme says of itself, and how it is found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import UsageError
+
+Shape = tuple[int, ...]
+FloatDtype = Literal["float16", "float32"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor of a weight folder."""
+
+    name: str
+    shape: Shape
+    dtype: str  # NumPy's and TVM's name: "uint32", "float16"
+
+    @property
+    def nbytes(self) -> int:
+        """Size without padding."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+class Scheme(Protocol):
+    """How parameters are stored. Implementations are frozen data; there is no state."""
+
+    @property
+    def name(self) -> str:
+        """As in `--quant`, mlc-llm's name where the layout is theirs."""
+
+    @property
+    def float_dtype(self) -> FloatDtype:
+        """Of what is not quantized, of scales, and of the activations."""
+
+    def quantizes(self, name: str, shape: Shape) -> bool:
+        """Whether parameter `name` is encoded; if not, it is stored as `float_dtype`."""
+
+    def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
+        """The tensors that hold parameter `name` of `shape`, in the order of `encode`."""
+
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Encode w [..., in] float32, by suffix ("q_weight").
+
+        Rows do not depend on each other: a matrix may be encoded in blocks of rows.
+        """
+
+    def decode(
+        self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
+    ) -> NDArray[np.float32]:
+        """Undo `encode` up to rounding; `columns` is `in`, if it is not a multiple of a group."""
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """What the graph sees: the expression, float32, of a matrix's element.
+
+        `stored` are TE tensors in the order of `stored`; row and column TIR expressions.
+        """
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """The scheme as the tags "linear" and "embedding" spell it."""
+
+
+def store(
+    scheme: Scheme, name: str, w: NDArray[np.float32], shape: Shape | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of `scheme.stored(name, shape)`, by full name.
+
+    Args:
+        scheme: how.
+        name: of the parameter.
+        w: the parameter, or some of its rows.
+        shape: of the whole parameter, if w is not all of it.
+
+    A value that `float_dtype` cannot hold becomes infinite, which `finite` finds.
+    """
+    if scheme.quantizes(name, w.shape if shape is None else shape):
+        prefix = name.removesuffix("weight")
+        return {prefix + suffix: array for suffix, array in scheme.encode(w).items()}
+    return {name: cast(w, scheme.float_dtype)}
+
+
+def cast(w: NDArray[np.float32], dtype: FloatDtype) -> NDArray[Any]:
+    """Round to `dtype`, too large values to infinity."""
+    with np.errstate(over="ignore"):
+        return w.astype(dtype)
+
+
+def finite(array: NDArray[Any]) -> bool:
+    """Whether a stored array has neither infinities nor NaN."""
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def schemes() -> dict[str, Scheme]:
+    """All schemes by name."""
+    from .float import FLOATS
+    from .group import GROUPS
+
+    known: tuple[Scheme, ...] = (*FLOATS, *GROUPS)
+    return {scheme.name: scheme for scheme in known}
+
+
+def find(name: str) -> Scheme:
+    """The scheme called `name`.
+
+    Raises:
+        UsageError: there is none; the message lists those there are.
+    """
+    known = schemes()
+    if name not in known:
+        raise UsageError(
+            f"Unknown quantization {name!r}; there are {', '.join(known)}. Type: --quant q4f16_1"
+        )
+    return known[name]

@@ -1,0 +1,94 @@
+"""The record that every model file ends with, and all the words it needs. No TVM in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .config import read_config
+from .rope import InverseFrequencies, RopeConfig, inv_freq
+from .weight_plan import Shape, WeightPlan, plan_weights
+from .weights import Word, concat, drop, rename, split, tie, transpose
+
+__all__ = [
+    "Architecture",
+    "InverseFrequencies",
+    "LayerState",
+    "RopeConfig",
+    "Shape",
+    "StateKind",
+    "WeightPlan",
+    "Word",
+    "concat",
+    "drop",
+    "inv_freq",
+    "paged_kv",
+    "plan",
+    "read_config",
+    "rename",
+    "split",
+    "tie",
+    "transpose",
+]
+
+StateKind = Literal["paged_kv", "recurrent", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """What one layer keeps of a sequence between steps.
+
+    `paged_kv`: K and V of each token, in pages, of the last `window` tokens only if it is not None.
+    `recurrent`: one tensor of fixed size. `none`: nothing.
+    """
+
+    kind: StateKind = "paged_kv"
+    window: int | None = None  # tokens
+
+    def __post_init__(self) -> None:
+        assert self.window is None or (self.kind == "paged_kv" and self.window > 0)
+
+
+def paged_kv(config: Any) -> tuple[LayerState, ...]:
+    """Each of `config.num_hidden_layers` layers attends to all tokens."""
+    return (LayerState(),) * int(config.num_hidden_layers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """One model family; the file is found by its name.
+
+    Attributes:
+        name: Hugging Face's `model_type`, and the name of the file.
+        config: a frozen dataclass that `read_config` fills.
+        model: the `nn.Module` class, made with a `config` (TVM is not imported here, hence Any).
+        weights: how parameters are made of a checkpoint's tensors, see `weights.py`.
+        state: for a configuration, what each layer keeps; one record a layer.
+    """
+
+    name: str
+    config: type[Any]
+    model: type[Any]
+    weights: tuple[Word, ...] = ()
+    state: Callable[[Any], tuple[LayerState, ...]] = paged_kv
+
+
+def plan(
+    arch: Architecture,
+    parameters: Mapping[str, Shape],
+    checkpoint: Mapping[str, Shape],
+    config: Any = None,
+) -> WeightPlan:
+    """How each of our parameters is made of the checkpoint's tensors.
+
+    Args:
+        arch: whose `weights` are used.
+        parameters: our names and shapes, unquantized.
+        checkpoint: their names and shapes.
+        config: an instance of `arch.config`; `tie` asks it whether weights are tied.
+
+    Raises:
+        ModelError: one, listing every missing, surplus and misshapen tensor.
+    """
+    return plan_weights(arch.weights, parameters, checkpoint, config)

@@ -1,0 +1,138 @@
+"""Read `config.json` into a model's frozen dataclass. An unknown field is an error, not ignored.
+
+A configuration class is a frozen dataclass whose fields have Hugging Face's names:
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class LlamaConfig:
+        hidden_size: int
+        num_key_value_heads: int | None = None     # null or absent: the default
+        rope: RopeConfig                           # from rope_theta, rope_scaling, rope_parameters
+        ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+
+`ACCEPTED` (optional) names fields that are not read but must have one of these values, if present;
+of a list, each element. `IGNORED` (optional, a tuple of names) those that have no effect here.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from wherry.errors import ModelError, listing
+
+from .rope import ROPE_FIELDS, RopeConfig, read_rope
+
+Config = TypeVar("Config")
+
+# Fields that do not change what a decoder computes.
+NO_EFFECT = frozenset(
+    # What wrote the file, and how it is loaded.
+    "_name_or_path name architectures model_type auto_map transformers_version torch_dtype dtype "
+    "_attn_implementation attn_implementation _attn_implementation_autoset torchscript "
+    "_commit_hash use_flash_attn use_bfloat16 tie_encoder_decoder is_llama_config "
+    "transformers.js_config unsloth_fixed unsloth_version "
+    # Tokens and generation: read from the tokenizer and generation_config.json.
+    "bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
+    "bos_token eos_token pad_token do_sample temperature top_k top_p typical_p num_beams "
+    "num_beam_groups num_return_sequences diversity_penalty repetition_penalty length_penalty "
+    "no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids max_length min_length "
+    "max_new_tokens early_stopping forced_bos_token_id forced_eos_token_id prefix "
+    "begin_suppress_tokens suppress_tokens exponential_decay_length_penalty "
+    "remove_invalid_values task_specific_params finetuning_task tokenizer_class "
+    # Training and outputs.
+    "initializer_range use_cache attention_dropout hidden_dropout resid_pdrop embd_pdrop "
+    "output_attentions output_hidden_states output_scores output_router_logits return_dict "
+    "return_dict_in_generate chunk_size_feed_forward problem_type id2label label2id "
+    "router_aux_loss_coef gradient_checkpointing keys_to_ignore_at_inference".split()
+)
+# Fields of every decoder that must have one of these values, if present.
+_ALWAYS: Mapping[str, tuple[Any, ...]] = {
+    "pretraining_tp": (1,),
+    "rope_interleaved": (False,),
+    "is_encoder_decoder": (False,),
+    "is_decoder": (False, True),
+    "add_cross_attention": (False,),
+    "cross_attention_hidden_size": (),
+    "pruned_heads": ({},),
+}
+
+
+def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
+    """Make a `cls` of the content of `config.json`.
+
+    A field that is null counts as absent, as transformers writes what is switched off.
+
+    Raises:
+        ModelError: listing every unknown, missing and unsupported field with its value.
+    """
+    given = {name: value for name, value in hf.items() if value is not None}
+    declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    rope_names: tuple[str, ...] = ()
+    for field in declared:
+        hint = hints[field.name]
+        if hint is RopeConfig:
+            values[field.name] = read_rope(given, problems)
+            rope_names = (*ROPE_FIELDS, "original_max_position_embeddings")
+        elif field.name in given:
+            value = given[field.name]
+            if _fits(hint, value):
+                values[field.name] = tuple(value) if isinstance(value, list) else value
+            else:
+                problems.append(f"{field.name}: found {value!r}, expected {_spelled(hint)}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            problems.append(f"{field.name}: missing")
+    accepted = {**_ALWAYS, **getattr(cls, "ACCEPTED", {})}
+    known = {f.name for f in declared} | set(rope_names) | NO_EFFECT
+    known |= set(getattr(cls, "IGNORED", ()))
+    problems += _not_accepted(given, accepted, known)
+    if problems:
+        raise ModelError(
+            f"config.json (model_type {hf.get('model_type')!r}) does not describe a model that "
+            f"{cls.__name__} can:\n{listing(problems)}\n"
+            "A field that is not known may change the result, so none is passed over."
+        )
+    return cls(**values)
+
+
+def _not_accepted(
+    given: Mapping[str, Any], accepted: Mapping[str, tuple[Any, ...]], known: set[str]
+) -> Iterator[str]:
+    for name in sorted(given):
+        value = given[name]
+        if name in known:
+            continue
+        if name not in accepted:
+            yield f"{name}: {value!r}, an unknown field"
+            continue
+        choices = [(type(a), a) for a in accepted[name]]  # 0 is not False
+        if any(
+            (type(v), v) not in choices for v in (value if isinstance(value, list) else [value])
+        ):
+            supported = " or ".join(repr(a) for a in accepted[name]) or "null"
+            yield f"{name}: found {value!r}, supported is {supported}"
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a JSON value is of an annotated type. A type that JSON has not is not checked."""
+    origin = get_origin(hint)
+    if origin is Union or origin is types.UnionType:
+        return any(_fits(h, value) for h in get_args(hint))
+    if origin is tuple:
+        arguments = [a for a in get_args(hint) if a is not Ellipsis]
+        return isinstance(value, list) and all(_fits(arguments[0], v) for v in value)
+    if origin is not None:  # a Literal, say
+        return value in get_args(hint) if str(origin) == "typing.Literal" else True
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint in (int, str, bool):
+        return type(value) is hint
+    return True
+
+
+def _spelled(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)

@@ -1,0 +1,32 @@
+"""Layers that several architectures share. Axes: n rows, m logit rows, d hidden, f feed-forward."""
+
+from __future__ import annotations
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+
+class Embedding(nn.Embedding):
+    """A token table [vocab, d] that may also serve as the output head (tied embeddings)."""
+
+    def logits(self, x: Tensor) -> Tensor:
+        """X [m, d] -> [m, vocab]."""
+        return op.matmul(x, op.permute_dims(self.weight))
+
+
+class SwiGLU(nn.Module):
+    """Gated feed-forward: down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, hidden_size: int, intermediate_size: int, bias: bool = False) -> None:
+        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        gate, up = op.split(self.gate_up_proj(x), 2, axis=-1)
+        return self.down_proj(op.silu(gate) * up)
+
+
+def rms_norm(size: int, eps: float) -> nn.RMSNorm:
+    """RMSNorm over the last axis with a weight and no bias."""
+    return nn.RMSNorm(size, -1, eps, bias=False)

@@ -1,0 +1,260 @@
+"""Reference PrimFuncs of the operations that Relax has no operator for: slow, obvious, portable.
+
+Each carries two attributes, `wherry.op` (its name) and `wherry.spec` (its static parameters, JSON):
+a target's kernel set may replace it by a PrimFunc of the same signature. The arguments that
+describe the batch are those of `forward`, see ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+from tvm.script import tirx as T
+
+from wherry.tags import tag
+
+# Axes: n rows, r sequences, h query heads, g kv heads, e head dim, j frequencies.
+
+
+def _store(buffer: tirx.Buffer, values: list[float]) -> None:
+    """Emit a store of each constant; called while TVMScript is parsed."""
+    for j, value in enumerate(values):
+        T.buffer_store(buffer, T.float32(value), [j])
+
+
+def rope_append(
+    *,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    inv_freq: tuple[float, ...],
+    scaling: float,
+    page_size: int,
+    qk_norm_eps: float | None = None,
+    dtype: str = "float32",
+    kv_dtype: str = "float32",
+) -> tirx.PrimFunc:
+    """Rotate Q and K, write K and V into the cache, hand Q on.
+
+    (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
+    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, 2, g, page_size, e] in place)
+    -> q dtype [n, h, e]
+
+    With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3).
+    The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
+    cosine and sine multiplied by `scaling` (YaRN's attention factor).
+    """
+    h, g, e, half = heads, kv_heads, head_dim, len(inv_freq)
+    freqs = list(inv_freq)
+    normed = qk_norm_eps is not None
+    eps = qk_norm_eps or 0.0
+
+    @T.macro
+    def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
+        for i in T.serial(n):
+            with T.sblock("row"):
+                T.reads()
+                T.writes()
+                freq = T.sblock_alloc_buffer((half,), "float32")
+                x = T.sblock_alloc_buffer((e,), "float32")
+                y = T.sblock_alloc_buffer((e,), "float32")
+                total = T.sblock_alloc_buffer((1,), "float32")
+                _store(freq, freqs)
+                for head in T.serial(h + g):
+                    for k in T.serial(e):
+                        x[k] = T.Cast("float32", qkv[i, head, k])
+                    if normed:
+                        total[0] = T.float32(0)
+                        for k in T.serial(e):
+                            total[0] = total[0] + x[k] * x[k]
+                        for k in T.serial(e):
+                            x[k] = (
+                                x[k]
+                                * T.rsqrt(total[0] / T.float32(e) + T.float32(eps))
+                                * T.Cast("float32", T.if_then_else(head < h, q_norm[k], k_norm[k]))
+                            )
+                    for k in T.serial(e):
+                        y[k] = x[k]
+                    for j in T.serial(half):
+                        y[j] = T.float32(scaling) * (
+                            x[j] * T.cos(T.Cast("float32", positions[i]) * freq[j])
+                            - x[j + half] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                        )
+                        y[j + half] = T.float32(scaling) * (
+                            x[j + half] * T.cos(T.Cast("float32", positions[i]) * freq[j])
+                            + x[j] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                        )
+                    for k in T.serial(e):
+                        if head < h:
+                            q_out[i, head, k] = T.Cast(dtype, y[k])
+                        else:
+                            pages[
+                                page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                                0,
+                                head - h,
+                                positions[i] % page_size,
+                                k,
+                            ] = T.Cast(kv_dtype, y[k])
+                for head in T.serial(g):
+                    for k in T.serial(e):
+                        pages[
+                            page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                            1,
+                            head,
+                            positions[i] % page_size,
+                            k,
+                        ] = T.Cast(kv_dtype, qkv[i, h + g + head, k])
+
+    if normed:
+
+        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        def func(
+            qkv: T.handle,
+            positions: T.handle,
+            sequences: T.handle,
+            page_indptr: T.handle,
+            page_ids: T.handle,
+            q_norm: T.Buffer((e,), dtype),
+            k_norm: T.Buffer((e,), dtype),
+            pages: T.handle,
+            q_out: T.handle,
+        ):
+            n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
+            QKV = T.match_buffer(qkv, (n, h + 2 * g, e), dtype)
+            POS = T.match_buffer(positions, (n,), "int32")
+            SEQ = T.match_buffer(sequences, (n,), "int32")
+            PTR = T.match_buffer(page_indptr, (r1,), "int32")
+            IDS = T.match_buffer(page_ids, (p,), "int32")
+            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+            Q = T.match_buffer(q_out, (n, h, e), dtype)
+            body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
+
+    else:
+
+        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        def func(
+            qkv: T.handle,
+            positions: T.handle,
+            sequences: T.handle,
+            page_indptr: T.handle,
+            page_ids: T.handle,
+            pages: T.handle,
+            q_out: T.handle,
+        ):
+            n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
+            QKV = T.match_buffer(qkv, (n, h + 2 * g, e), dtype)
+            POS = T.match_buffer(positions, (n,), "int32")
+            SEQ = T.match_buffer(sequences, (n,), "int32")
+            PTR = T.match_buffer(page_indptr, (r1,), "int32")
+            IDS = T.match_buffer(page_ids, (p,), "int32")
+            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+            Q = T.match_buffer(q_out, (n, h, e), dtype)
+            body(QKV, POS, SEQ, PTR, IDS, QKV, QKV, PAGES, Q, n)
+
+    return tag(
+        func,
+        "rope_append",
+        {
+            "heads": h,
+            "kv_heads": g,
+            "head_dim": e,
+            "rotary_dim": 2 * half,
+            "inv_freq": freqs,
+            "scaling": scaling,
+            "qk_norm_eps": qk_norm_eps,
+            "page_size": page_size,
+            "kv_dtype": kv_dtype,
+        },
+    )
+
+
+def attention(
+    *,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    scale: float,
+    page_size: int,
+    dtype: str = "float32",
+    kv_dtype: str = "float32",
+) -> tirx.PrimFunc:
+    """Causal attention of each row over its sequence's cache, positions 0 to its own.
+
+    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
+    pages kv_dtype [pages, 2, g, page_size, e]) -> dtype [n, h, e]
+    """
+    h, g, e = heads, kv_heads, head_dim
+    group = h // g
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        q: T.handle,
+        positions: T.handle,
+        sequences: T.handle,
+        query_indptr: T.handle,
+        page_indptr: T.handle,
+        page_ids: T.handle,
+        pages: T.handle,
+        out: T.handle,
+    ):
+        n, r1, r2, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64(), T.int64()
+        Q = T.match_buffer(q, (n, h, e), dtype)
+        POS = T.match_buffer(positions, (n,), "int32")
+        SEQ = T.match_buffer(sequences, (n,), "int32")
+        T.match_buffer(query_indptr, (r1,), "int32")
+        PTR = T.match_buffer(page_indptr, (r2,), "int32")
+        IDS = T.match_buffer(page_ids, (p,), "int32")
+        PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+        OUT = T.match_buffer(out, (n, h, e), dtype)
+        for i, head in T.grid(n, h):
+            with T.sblock("row_head"):
+                T.reads()
+                T.writes()
+                acc = T.sblock_alloc_buffer((e,), "float32")
+                state = T.sblock_alloc_buffer((4,), "float32")  # max, sum, score, correction
+                state[0] = T.float32(-3.0e38)
+                state[1] = T.float32(0)
+                for k in T.serial(e):
+                    acc[k] = T.float32(0)
+                for t in T.serial(POS[i] + 1):
+                    state[2] = T.float32(0)
+                    for k in T.serial(e):
+                        state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * T.Cast(
+                            "float32",
+                            PAGES[
+                                IDS[PTR[SEQ[i]] + t // page_size],
+                                0,
+                                head // group,
+                                t % page_size,
+                                k,
+                            ],
+                        )
+                    state[2] = state[2] * T.float32(scale)
+                    state[3] = T.exp(state[0] - T.max(state[0], state[2]))
+                    state[0] = T.max(state[0], state[2])
+                    state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
+                    for k in T.serial(e):
+                        acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * T.Cast(
+                            "float32",
+                            PAGES[
+                                IDS[PTR[SEQ[i]] + t // page_size],
+                                1,
+                                head // group,
+                                t % page_size,
+                                k,
+                            ],
+                        )
+                for k in T.serial(e):
+                    OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
+
+    return tag(
+        func,
+        "attention",
+        {
+            "heads": h,
+            "kv_heads": g,
+            "head_dim": e,
+            "scale": scale,
+            "page_size": page_size,
+            "kv_dtype": kv_dtype,
+        },
+    )

@@ -1,0 +1,176 @@
+"""Rotary position embedding: its configuration, and the inverse frequencies of each kind.
+
+Agrees with transformers' `modeling_rope_utils`. YaRN is of https://arxiv.org/abs/2309.00071.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn"]
+# The fields of each kind, and whether they have to be there.
+_FIELDS: Mapping[str, Mapping[str, bool]] = {
+    "default": {},
+    "linear": {"factor": True},
+    "dynamic": {"factor": True},
+    "llama3": {
+        "factor": True,
+        "low_freq_factor": True,
+        "high_freq_factor": True,
+        "original_max_position_embeddings": False,
+    },
+    "yarn": {
+        "factor": True,
+        "original_max_position_embeddings": False,
+        "attention_factor": False,
+        "beta_fast": False,
+        "beta_slow": False,
+        "mscale": False,
+        "mscale_all_dim": False,
+        "truncate": False,
+    },
+}
+# Fields of a configuration that `read_rope` consumes.
+ROPE_FIELDS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RopeConfig:
+    """One rotary embedding. Fields that a kind does not use keep their defaults."""
+
+    kind: RopeKind = "default"
+    theta: float = 10000.0
+    partial_rotary_factor: float = 1.0  # of a head's dimensions, those that rotate
+    factor: float = 1.0  # context is this many times longer than in training
+    original_max_position_embeddings: int | None = None  # tokens; None: the model's own maximum
+    low_freq_factor: float = 1.0  # llama3
+    high_freq_factor: float = 4.0  # llama3
+    attention_factor: float | None = None  # yarn; None: from factor and mscale
+    beta_fast: float = 32.0  # yarn
+    beta_slow: float = 1.0  # yarn
+    mscale: float | None = None  # yarn
+    mscale_all_dim: float | None = None  # yarn
+    truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
+
+    def rotary_dim(self, head_dim: int) -> int:
+        """How many of a head's dimensions rotate."""
+        return int(head_dim * self.partial_rotary_factor)
+
+
+class InverseFrequencies(NamedTuple):
+    """What a kernel needs: the angle of dimension i at position p is p * inv_freq[i]."""
+
+    inv_freq: NDArray[np.float32]  # [rotary_dim / 2], radians a token
+    attention_factor: float  # cos and sin are multiplied with it
+    max_context: int | None  # tokens up to which this table is right; None: no limit of its own
+
+
+def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
+    """Read `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling` (before).
+
+    What is wrong is added to `problems`; the value returned is of use only if nothing was.
+    """
+    given = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    where = "rope_parameters" if hf.get("rope_parameters") else "rope_scaling"
+    if not isinstance(given, Mapping):
+        problems.append(f"{where}: found {given!r}, expected an object")
+        return RopeConfig()
+    raw = {name: value for name, value in given.items() if value is not None}
+    kinds = {raw.pop(n) for n in ("rope_type", "type") if n in raw} or {"default"}
+    if len(kinds) > 1 or not kinds <= set(_FIELDS):
+        found = " and ".join(sorted(repr(k) for k in kinds))
+        problems.append(f"{where}: found type {found}, supported are {', '.join(_FIELDS)}")
+        return RopeConfig()
+    kind = str(kinds.pop())
+    for name in ("rope_theta", "partial_rotary_factor"):
+        if hf.get(name) is not None:
+            raw.setdefault(name, hf[name])
+    values: dict[str, Any] = {"theta": raw.pop("rope_theta", 10000.0)}
+    if "partial_rotary_factor" in raw:
+        values["partial_rotary_factor"] = raw.pop("partial_rotary_factor")
+    known = _FIELDS[kind]
+    problems += [
+        f"{where}.{n}: {raw[n]!r}, which type {kind!r} does not have" for n in raw if n not in known
+    ]
+    problems += [
+        f"{where}.{n}: missing for type {kind!r}" for n in known if known[n] and n not in raw
+    ]
+    values |= {n: raw[n] for n in known if n in raw}
+    if "original_max_position_embeddings" in known:
+        # A value beside the object wins over one inside, as in transformers.
+        values["original_max_position_embeddings"] = (
+            hf.get("original_max_position_embeddings")
+            or raw.get("original_max_position_embeddings")
+            or hf.get("max_position_embeddings")
+        )
+    problems += [
+        f"{where}.{n}: found {v!r}, expected a positive number"
+        for n, v in values.items()
+        if n != "truncate" and (isinstance(v, bool) or not isinstance(v, int | float) or v <= 0)
+    ]
+    return RopeConfig(kind=cast(RopeKind, kind), **values)
+
+
+def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFrequencies:
+    """Inverse frequencies for `rotary_dim` dimensions of a model made for `max_position` tokens."""
+    i = np.arange(0, rotary_dim, 2, dtype=np.float64)
+    base = rope.theta ** (-i / rotary_dim)
+    original = rope.original_max_position_embeddings or max_position
+    scale = 1.0
+    limit: int | None = None
+    if rope.kind == "linear":
+        base = base / rope.factor
+    elif rope.kind == "dynamic":
+        # Beyond it the table would depend on the length, and cached keys would have to be redone.
+        limit = max_position
+    elif rope.kind == "llama3":
+        base = _llama3(rope, base, original)
+    elif rope.kind == "yarn":
+        base = _yarn(rope, base, original)
+        scale = _yarn_attention_factor(rope)
+    return InverseFrequencies(base.astype(np.float32), scale, limit)
+
+
+def _llama3(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
+    """Long waves are stretched by `factor`, short ones kept, those between are blended."""
+    turns = original * base / (2 * math.pi)  # of the whole context in training
+    low, high = rope.low_freq_factor, rope.high_freq_factor
+    keep = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return base * (keep + (1 - keep) / rope.factor)
+
+
+def _yarn(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
+    """As `_llama3`, with the blend linear in the dimension rather than in the frequency."""
+    rotary_dim = 2 * len(base)
+
+    def dimension(turns: float) -> float:  # that makes so many turns over the context
+        wave = original / (turns * 2 * math.pi)
+        return rotary_dim * math.log(wave) / (2 * math.log(rope.theta))
+
+    low, high = dimension(rope.beta_fast), dimension(rope.beta_slow)
+    if rope.truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, rotary_dim - 1)
+    if low == high:
+        high += 0.001  # the ramp becomes a step
+    stretch = np.clip((np.arange(len(base)) - low) / (high - low), 0.0, 1.0)
+    blended: NDArray[np.float64] = base * (1 - stretch + stretch / rope.factor)
+    return blended
+
+
+def _yarn_attention_factor(rope: RopeConfig) -> float:
+    if rope.attention_factor is not None:
+        return rope.attention_factor
+
+    def mscale(weight: float) -> float:
+        return 0.1 * weight * math.log(rope.factor) + 1.0 if rope.factor > 1 else 1.0
+
+    if rope.mscale and rope.mscale_all_dim:
+        return mscale(rope.mscale) / mscale(rope.mscale_all_dim)
+    return mscale(1.0)

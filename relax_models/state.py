@@ -1,0 +1,113 @@
+"""What a model sees of a step: the ragged batch, and the state that it reads and writes.
+
+Axes: n rows, r sequences, m logit rows, h query heads, g kv heads, e head dim. ARCHITECTURE.md
+gives the meaning of each batch array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te
+from tvm.relax.frontend.nn import Tensor, op
+
+from . import reference
+
+PAGE_SIZE = 16  # tokens of a page
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The arrays that describe a step, all int32."""
+
+    tokens: Tensor  # [n]
+    positions: Tensor  # [n]
+    sequences: Tensor  # [n]
+    query_indptr: Tensor  # [r+1]
+    page_indptr: Tensor  # [r+1]
+    page_ids: Tensor  # [p]
+    logit_rows: Tensor  # [m]
+
+    def wanted(self, x: Tensor) -> Tensor:
+        """The rows of x [n, d] whose logits are wanted, [m, d]."""
+        shape = [self.logit_rows.shape[0], x.shape[1]]
+        return op.tensor_expr_op(
+            lambda rows, t: te.compute(shape, lambda i, k: t[rows[i], k], "wanted"),
+            "wanted",
+            [self.logit_rows, x],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """The static side of one attention layer."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    scale: float  # of the scores
+    inv_freq: tuple[float, ...]  # radians a position, one a rotated pair
+    rope_scaling: float = 1.0  # multiplies cosine and sine
+    qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
+
+
+class PagedKV:
+    """The paged cache of the attention layers: one tensor a layer, updated in place.
+
+    A layer's tensor is [pages, 2 (k, v), g, PAGE_SIZE, e].
+    """
+
+    def __init__(self, batch: Batch, layers: list[Tensor]) -> None:
+        self.batch = batch
+        self.layers = layers
+
+    def attend(
+        self,
+        layer: int,
+        qkv: Tensor,
+        shape: AttentionShape,
+        qk_norm: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """Append the rows' K and V to `layer`, then attend.
+
+        qkv [n, (h+2g)*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm.
+        """
+        n, dtype, pages = qkv.shape[0], qkv.dtype, self.layers[layer]
+        h, g, e = shape.heads, shape.kv_heads, shape.head_dim
+        common: dict[str, Any] = {
+            "heads": h,
+            "kv_heads": g,
+            "head_dim": e,
+            "page_size": PAGE_SIZE,
+            "dtype": dtype,
+            "kv_dtype": pages.dtype,
+        }
+        rope = reference.rope_append(
+            **common,
+            inv_freq=shape.inv_freq,
+            scaling=shape.rope_scaling,
+            qk_norm_eps=shape.qk_norm_eps,
+        )
+        b = self.batch
+        args = [op.reshape(qkv, (n, h + 2 * g, e))]
+        args += [b.positions, b.sequences, b.page_indptr, b.page_ids, *(qk_norm or ()), pages]
+        q = Tensor.placeholder([n, h, e], dtype)
+        self.layers[layer], q = op.tensor_ir_inplace_op(
+            rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
+        )
+        out = op.tensor_ir_op(
+            reference.attention(**common, scale=shape.scale),
+            "attention",
+            [
+                q,
+                b.positions,
+                b.sequences,
+                b.query_indptr,
+                b.page_indptr,
+                b.page_ids,
+                self.layers[layer],
+            ],
+            Tensor.placeholder([n, h, e], dtype),
+        )
+        return op.reshape(out, (n, h * e))

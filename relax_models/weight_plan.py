@@ -1,0 +1,198 @@
+"""From the words of a weight map and the names on both sides: how each parameter is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from wherry.errors import ModelError, listing
+
+from .weights import (
+    Concat,
+    Drop,
+    Split,
+    Tie,
+    Transpose,
+    Word,
+    counterpart,
+    fill,
+    match,
+    renamed,
+)
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a parameter takes of a checkpoint tensor: [start, stop) along the parameter's axis."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterPlan:
+    """One parameter: its pieces one after the other along `axis`.
+
+    With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b].
+    """
+
+    name: str
+    shape: Shape
+    pieces: tuple[Piece, ...]
+    axis: int = 0
+    transpose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPlan:
+    """How each parameter is made, in the order of our parameters."""
+
+    parameters: tuple[ParameterPlan, ...]
+    dropped: tuple[str, ...] = ()  # checkpoint tensors that no parameter uses
+    equal: tuple[tuple[str, str], ...] = ()  # checkpoint tensors that must not differ
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """A word, applied to one parameter: checkpoint names, before their shapes are known."""
+
+    theirs: list[str]
+    axis: int = 0
+    transpose: bool = False
+    parts: tuple[str, ...] = ()  # of a split: our parameters that share the tensor, in order
+
+
+@dataclass(slots=True)
+class _Planner:
+    words: Sequence[Word]
+    ours: Mapping[str, Shape]
+    theirs: Mapping[str, Shape]
+    config: Any
+    problems: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    equal: list[tuple[str, str]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+    def recipe(self, name: str) -> _Recipe:
+        for word in self.words:
+            if isinstance(word, Concat):
+                found = [counterpart(word.ours, t, name) for t in word.theirs]
+                names = [n for n in found if n is not None]
+                if names:
+                    return _Recipe(names, word.axis)
+            elif isinstance(word, Transpose):
+                if (their := counterpart(word.ours, word.theirs, name)) is not None:
+                    return _Recipe([their], transpose=True)
+            elif isinstance(word, Split):
+                for pattern in word.ours:
+                    if (stars := match(pattern, name)) is not None:
+                        parts = tuple(fill(o, stars) for o in word.ours)
+                        return _Recipe([fill(word.theirs, stars)], word.axis, parts=parts)
+            elif isinstance(word, Tie) and (
+                (their := counterpart(word.ours, word.theirs, name)) is not None
+            ):
+                absent = renamed(self.words, name) not in self.theirs
+                return _Recipe([their if absent and self.is_tied(word) else name])
+        return _Recipe([name])
+
+    def is_tied(self, word: Tie) -> bool:
+        return bool(getattr(self.config, word.when, False))
+
+    def parameter(self, name: str) -> ParameterPlan | None:
+        """Plan one parameter, or note what is wrong and return None."""
+        shape = tuple(self.ours[name])
+        recipe = self.recipe(name)
+        names = [renamed(self.words, n) for n in recipe.theirs]
+        self.used.update(names)
+        missing = [n for n in names if n not in self.theirs]
+        missing += [f"{part} of our own" for part in recipe.parts if part not in self.ours]
+        if missing:
+            self.problems.append(f"missing: {', '.join(missing)}, for {name} {list(shape)}")
+            return None
+        found = [tuple(self.theirs[n]) for n in names]
+        axis, parts = recipe.axis, recipe.parts
+        have = _joined([s[::-1] if recipe.transpose else s for s in found], axis)
+        want = _joined([tuple(self.ours[p]) for p in parts], axis) if parts else shape
+        if have != want or have is None:
+            seen = ", ".join(f"{n} {list(s)}" for n, s in zip(names, found, strict=True))
+            how = "transposed" if recipe.transpose else f"along axis {axis}"
+            shapes = " + ".join(str(list(self.ours[p])) for p in parts) or str(list(shape))
+            self.problems.append(f"misshapen: {name} expects {shapes} {how}, found {seen}")
+            return None
+        start = sum(self.ours[p][axis] for p in parts[: parts.index(name)]) if parts else 0
+        if not shape:
+            return ParameterPlan(name, shape, (Piece(names[0], 0, 1),))
+        sizes = [shape[axis]] if parts or recipe.transpose else [s[axis] for s in found]
+        pieces = (Piece(n, start, start + size) for n, size in zip(names, sizes, strict=True))
+        return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose)
+
+    def leftovers(self) -> Iterator[str]:
+        """Sort the tensors that no parameter uses; yield those which nothing explains."""
+        for name, shape in self.theirs.items():
+            if name in self.used:
+                continue
+            if any(isinstance(w, Drop) and match(w.theirs, name) is not None for w in self.words):
+                self.dropped.append(name)
+            elif twin := self.twin(name):
+                self.dropped.append(name)
+                self.equal.append((name, twin))
+            else:
+                yield f"surplus: {name} {list(shape)}, which no parameter uses"
+
+    def twin(self, name: str) -> str | None:
+        """The tensor that a stored copy of a tied one must equal."""
+        for word in self.words:
+            if isinstance(word, Tie) and self.is_tied(word):
+                pair = renamed(self.words, word.ours), renamed(self.words, word.theirs)
+                other = counterpart(*pair, name)
+                if other is not None and self.theirs.get(other) == self.theirs[name]:
+                    return other
+        return None
+
+
+def _joined(shapes: Sequence[Shape], axis: int) -> Shape | None:
+    """Shape of a concatenation, None if they do not fit."""
+    first = shapes[0]
+    if len(shapes) == 1:
+        return first
+    if any(len(s) != len(first) or axis >= len(s) for s in shapes):
+        return None
+    if len({(*s[:axis], *s[axis + 1 :]) for s in shapes}) != 1:
+        return None
+    return (*first[:axis], sum(s[axis] for s in shapes), *first[axis + 1 :])
+
+
+def plan_weights(
+    words: Sequence[Word],
+    parameters: Mapping[str, Shape],
+    checkpoint: Mapping[str, Shape],
+    config: Any = None,
+) -> WeightPlan:
+    """Say for each of our parameters how it is made.
+
+    Args:
+        words: the weight map of a model file.
+        parameters: our names and shapes, unquantized.
+        checkpoint: their names and shapes.
+        config: the configuration, which `tie` asks whether weights are tied.
+
+    Raises:
+        ModelError: one, listing every missing, surplus and misshapen tensor.
+    """
+    planner = _Planner(words, parameters, checkpoint, config)
+    plans = [planner.parameter(name) for name in parameters]
+    problems = [*planner.problems, *planner.leftovers()]
+    if problems:
+        raise ModelError(
+            f"The checkpoint's {len(checkpoint)} tensors do not fit the model's "
+            f"{len(parameters)} parameters:\n{listing(problems)}\n"
+            "Check that config.json belongs to these weights."
+        )
+    made = tuple(p for p in plans if p is not None)
+    assert sum(prod(p.shape) for p in made) == sum(prod(s) for s in parameters.values())
+    return WeightPlan(made, tuple(planner.dropped), tuple(planner.equal))

@@ -1,0 +1,148 @@
+"""The words in which a model file says how its parameters are made of a checkpoint's tensors.
+
+A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weight"; what comes
+before it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star
+matches one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
+
+A parameter takes the first of `concat`, `split`, `transpose`, `tie` that matches it, then each
+`rename`, in order, is applied to the checkpoint names that this gave. A name that no word mentions
+is its own source. Every checkpoint tensor has to be used, or named by `drop`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """`ours` is `theirs` one after the other along `axis`."""
+
+    ours: str
+    theirs: tuple[str, ...]
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`theirs` cut along `axis` gives `ours`, in order; our shapes say where."""
+
+    ours: tuple[str, ...]
+    theirs: str
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose:
+    """`ours` [a, b] is `theirs` [b, a]."""
+
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """What we call `ours`, the checkpoint calls `theirs`."""
+
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """`ours` may be the same tensor as `theirs`, if the configuration's `when` is true."""
+
+    ours: str
+    theirs: str
+    when: str = "tie_word_embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A tensor of the checkpoint that no parameter uses."""
+
+    theirs: str
+
+
+Word = Concat | Split | Transpose | Rename | Tie | Drop
+
+
+def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
+    """Fuse several: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`."""
+    _same_stars(ours, *theirs)
+    return Concat(ours, theirs, axis)
+
+
+def split(theirs: str, *ours: str, axis: int = 0) -> Split:
+    """Cut one; parts in order: `split("c_attn.weight", "q_proj.weight", "k_proj.weight")`."""
+    _same_stars(theirs, *ours)
+    return Split(ours, theirs, axis)
+
+
+def transpose(ours: str, theirs: str) -> Transpose:
+    """Swap the axes of a matrix, for checkpoints that store [in, out]."""
+    _same_stars(ours, theirs)
+    return Transpose(ours, theirs)
+
+
+def rename(ours: str, theirs: str) -> Rename:
+    """Another name, or with stars another prefix: `rename("model.*", "transformer.*")`."""
+    _same_stars(ours, theirs)
+    return Rename(ours, theirs)
+
+
+def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
+    """A checkpoint may lack `ours` if the configuration's `when` is true: it is `theirs` then.
+
+    A checkpoint that has `ours` although the model has no such parameter is accepted, if the two
+    tensors are equal; `WeightPlan.equal` names the pairs that a conversion has to compare.
+    """
+    _same_stars(ours, theirs)
+    return Tie(ours, theirs, when)
+
+
+def drop(theirs: str) -> Drop:
+    """Name a tensor that has no effect, such as a stored rotary table."""
+    return Drop(theirs)
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str) -> re.Pattern[str]:
+    if "*" in pattern:
+        return re.compile("(.+?)".join(re.escape(part) for part in pattern.split("*")))
+    return re.compile(r"(.*\.|)" + re.escape(pattern))
+
+
+def match(pattern: str, name: str) -> tuple[str, ...] | None:
+    """What the stars (or the kept head of a suffix) stand for; None if `name` does not match."""
+    found = _regex(pattern).fullmatch(name)
+    return found.groups() if found else None
+
+
+def fill(pattern: str, stars: Sequence[str]) -> str:
+    """Put what `match` found into the other pattern of the same word."""
+    if "*" not in pattern:
+        return stars[0] + pattern
+    return "".join(p + s for p, s in zip(pattern.split("*"), [*stars, ""], strict=True))
+
+
+def counterpart(ours: str, theirs: str, name: str) -> str | None:
+    """What `theirs` is for `name`, None if `ours` does not match it."""
+    stars = match(ours, name)
+    return None if stars is None else fill(theirs, stars)
+
+
+def renamed(words: Sequence[Word], name: str) -> str:
+    """The checkpoint's name after every `rename`."""
+    for word in words:
+        if isinstance(word, Rename):
+            name = counterpart(word.ours, word.theirs, name) or name
+    return name
+
+
+def _same_stars(*patterns: str) -> None:
+    counts = {pattern.count("*") for pattern in patterns}
+    assert len(counts) == 1, f"patterns of one word need the same number of stars: {patterns}"

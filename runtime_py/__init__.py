@@ -1,0 +1,33 @@
+"""The run time: MLCEngine, AsyncMLCEngine and an OpenAI-compatible server over the core.
+
+Importing this package loads neither TVM nor the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .async_engine import AsyncMLCEngine
+    from .engine import MLCEngine
+    from .request_error import RequestError
+    from .server import create_app, serve
+
+_HOMES = {
+    "AsyncMLCEngine": "async_engine",
+    "MLCEngine": "engine",
+    "RequestError": "request_error",
+    "create_app": "server",
+    "serve": "server",
+}
+
+__all__ = ["AsyncMLCEngine", "MLCEngine", "RequestError", "create_app", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: an engine needs no web framework."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,123 @@
+"""From the events of one choice to pieces of its text."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from wherry.errors import WherryError
+
+from .core import Event, Finish
+from .detokenizer import detokenizer
+from .plan import Plan
+from .protocol import FinishReason
+from .stop_strings import StopStrings
+from .tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedToken:
+    """A token with its log probability, as both of OpenAI's shapes need it."""
+
+    piece: bytes
+    logprob: float
+    top: list[tuple[bytes, float]]
+    offset: int  # characters of the output before it
+
+
+@dataclass(slots=True)
+class Delta:
+    """What some events add to one choice."""
+
+    index: int
+    text: str = ""
+    logprobs: list[LoggedToken] = field(default_factory=list)
+    finish: FinishReason | None = None
+
+
+class Assembler:
+    """Text of one choice. A token's logprob is given out with the last of its text.
+
+    Attributes:
+        sampled: tokens so far, a stop token included.
+        finish: why the choice ended; None while it goes on.
+        must_abort: it ended by a stop string, of which the core knows nothing.
+    """
+
+    def __init__(self, index: int, prompt: list[int], plan: Plan, tokenizer: Tokenizer) -> None:
+        self._index = index
+        self._tokenizer = tokenizer
+        self._detokenizer = detokenizer(tokenizer, prompt if plan.continues else ())
+        self._stops = StopStrings(plan.stops)
+        self._wants_logprobs = plan.logprobs
+        self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
+        self._decoded = 0  # characters that came out of the detokenizer
+        self._given = 0  # characters that were given out
+        self.sampled = 0
+        self.finish: FinishReason | None = None
+        self.must_abort = False
+
+    def push(self, events: Iterable[Event]) -> Delta:
+        """What these events add; nothing once the choice has ended.
+
+        Raises:
+            WherryError: the core gave the request up.
+        """
+        delta = Delta(self._index)
+        for event in events:
+            if self.finish is None:
+                delta.text += self._accept(event)
+        self._given += len(delta.text)
+        delta.finish = self.finish
+        if self._wants_logprobs:
+            delta.logprobs = self._released()
+        return delta
+
+    def _accept(self, event: Event) -> str:
+        if event.finish == Finish.ERROR:
+            raise WherryError(event.error or "The model failed while it ran this request")
+        if event.finish == Finish.ABORTED:
+            raise WherryError("The request was aborted")
+        text = ""
+        if event.token >= 0:
+            self.sampled += 1
+        if event.finish == Finish.STOP:
+            self.finish = "stop"
+        elif event.token >= 0:
+            text = self._text(event)
+        if event.finish == Finish.LENGTH and self.finish is None:
+            self.finish = "length"
+        if self.finish is not None and not self._stops.stopped:
+            text += self._stops.push(self._detokenizer.flush())
+            text += self._stops.flush()
+            self.finish = "stop" if self._stops.stopped else self.finish
+        return text
+
+    def _text(self, event: Event) -> str:
+        piece = self._detokenizer.push(event.token)
+        if self._wants_logprobs:
+            logged = LoggedToken(
+                self._tokenizer.piece(event.token),
+                event.logprob,
+                [(self._tokenizer.piece(i), p) for i, p in event.top],
+                self._decoded,
+            )
+            self._logged.append((self._decoded + len(piece), logged))
+        self._decoded += len(piece)
+        text = self._stops.push(piece)
+        if self._stops.stopped:
+            self.finish = "stop"
+            self.must_abort = event.finish == Finish.RUNNING
+        return text
+
+    def _released(self) -> list[LoggedToken]:
+        """Tokens whose text is out: all of it, or, at the end, its beginning."""
+        ready: list[LoggedToken] = []
+        while self._logged and (
+            self._logged[0][0] <= self._given
+            if self.finish is None
+            else self._logged[0][1].offset < self._given or not self._stops.stopped
+        ):
+            ready.append(self._logged.popleft()[1])
+        return ready

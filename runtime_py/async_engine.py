@@ -1,0 +1,225 @@
+"""AsyncMLCEngine: MLCEngine's surface for asyncio. Cancelling a task aborts its request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from typing_extensions import Unpack
+
+from .core import CoreStats, Event, SamplingParams
+from .dispatcher import AsyncSink
+from .generation import Generation
+from .loaded_model import LoadedModel, LoadOptions, parse_chat, parse_completion
+from .plan import Job, Plan
+from .protocol import ChatCompletion, ChatCompletionChunk, Completion
+from .reply import Collected, Reply, Streaming
+
+Whole = TypeVar("Whole")
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
+
+
+class AsyncStream(Generic[Chunk]):
+    """Chunks of an answer, as they come. Closing it, or leaving its `async with`, frees it."""
+
+    def __init__(
+        self, generation: Generation, sink: AsyncSink, streaming: Streaming[Any, Chunk]
+    ) -> None:
+        self._generation = generation
+        self._sink = sink
+        self._streaming = streaming
+        self._ready = deque(streaming.opening())
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        if not self._ready:
+            self._ready.extend(await self.batch())
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def batch(self) -> list[Chunk]:
+        """All chunks that are ready, at least one; [] at the end."""
+        while not self._ready and not self._generation.done:
+            try:
+                deltas = self._generation.push(await self._sink.take())
+            except BaseException:  # a cancellation too
+                self.cancel()
+                raise
+            self._ready.extend(self._streaming.chunks(deltas))
+        chunks = list(self._ready)
+        self._ready.clear()
+        return chunks
+
+    async def __aenter__(self) -> AsyncStream[Chunk]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        self._generation.close()
+
+    def cancel(self) -> None:
+        """Abort what has not ended; idempotent."""
+        self._generation.close()
+        self._ready.clear()
+
+    async def close(self) -> None:
+        """`cancel`, as OpenAI's client calls it."""
+        self.cancel()
+
+
+async def _in_thread(make: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
+    """Run `make` on a thread; if the caller is cancelled meanwhile, `undo` what it made."""
+    future = asyncio.get_running_loop().run_in_executor(None, make)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        future.add_done_callback(lambda f: None if f.exception() else undo(f.result()))
+        raise
+
+
+async def begin(
+    loaded: LoadedModel, make: Callable[[], tuple[Plan, Reply[Whole, Chunk]]]
+) -> tuple[Generation, AsyncSink, Reply[Whole, Chunk]]:
+    """Plan and submit a request on a thread: tokenizing and the core's lock may take a while.
+
+    Raises:
+        RequestError: it cannot be served.
+        BusyError: the queue is full.
+    """
+    sink = AsyncSink()
+
+    def submit() -> tuple[Generation, Reply[Whole, Chunk]]:
+        plan, reply = make()
+        return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True), reply
+
+    generation, reply = await _in_thread(submit, lambda made: made[0].close())
+    return generation, sink, reply
+
+
+async def collect(generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]) -> Whole:
+    """Await a whole answer; a cancellation aborts it."""
+    answer = Collected(generation, reply)
+    try:
+        while not generation.done:
+            answer.add(generation.push(await sink.take()))
+    finally:
+        generation.close()
+    return answer.whole()
+
+
+class _Endpoint:
+    def __init__(self, model: LoadedModel) -> None:
+        self._model = model
+
+    async def _run(
+        self, make: Callable[[], tuple[Plan, Reply[Whole, Chunk]]], stream: bool | None
+    ) -> Whole | AsyncStream[Chunk]:
+        generation, sink, reply = await begin(self._model, make)
+        if stream:
+            return AsyncStream(generation, sink, Streaming(generation, reply))
+        return await collect(generation, sink, reply)
+
+
+class AsyncChatCompletions(_Endpoint):
+    """`engine.chat.completions`."""
+
+    @overload
+    async def create(
+        self, *, stream: Literal[True], **fields: Any
+    ) -> AsyncStream[ChatCompletionChunk]: ...
+    @overload
+    async def create(
+        self, *, stream: Literal[False] | None = ..., **fields: Any
+    ) -> ChatCompletion: ...
+    async def create(
+        self, *, stream: bool | None = None, **fields: Any
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
+        """See ChatCompletions.create of MLCEngine."""
+        request = parse_chat(fields)
+        return await self._run(lambda: self._model.chat(request), stream)
+
+
+class AsyncChat:
+    """`engine.chat`."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.completions = AsyncChatCompletions(model)
+
+
+class AsyncCompletions(_Endpoint):
+    """`engine.completions`."""
+
+    @overload
+    async def create(self, *, stream: Literal[True], **fields: Any) -> AsyncStream[Completion]: ...
+    @overload
+    async def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Completion: ...
+    async def create(
+        self, *, stream: bool | None = None, **fields: Any
+    ) -> Completion | AsyncStream[Completion]:
+        """See Completions.create of MLCEngine."""
+        request = parse_completion(fields)
+        return await self._run(lambda: self._model.completion(request), stream)
+
+
+class AsyncMLCEngine:
+    """A language model on this machine, for asyncio; the arguments are those of MLCEngine.
+
+    Loading blocks, as in MLCEngine.
+    """
+
+    def __init__(self, model: str | Path, **options: Unpack[LoadOptions]) -> None:
+        self._attach(LoadedModel.load(model, **options))
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> AsyncMLCEngine:
+        """An engine over a model that is loaded already; they share its life."""
+        engine = cls.__new__(cls)
+        engine._attach(loaded)
+        return engine
+
+    def _attach(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+        self.chat = AsyncChat(loaded)
+        self.completions = AsyncCompletions(loaded)
+
+    async def generate(
+        self, token_ids: Sequence[int], params: SamplingParams
+    ) -> AsyncIterator[Event]:
+        """See MLCEngine.generate."""
+        prompt = list(token_ids)
+        self.loaded.planner.check(prompt, params)
+        sink, dispatcher = AsyncSink(), self.loaded.dispatcher
+        ids = await _in_thread(
+            lambda: dispatcher.submit([Job(0, prompt, params)], sink), dispatcher.abort_soon
+        )
+        try:
+            while True:
+                for event in await sink.take():
+                    yield event
+                    if event.finish:
+                        return
+        finally:
+            dispatcher.abort_soon(ids)
+
+    def stats(self) -> CoreStats:
+        """Counters of the core: steps, tokens, pages."""
+        return self.loaded.stats()
+
+    async def close(self) -> None:
+        """End all requests and free the model; idempotent."""
+        await asyncio.to_thread(self.loaded.close)
+
+    async def __aenter__(self) -> AsyncMLCEngine:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

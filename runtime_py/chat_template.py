@@ -1,0 +1,138 @@
+"""A model's own chat template (Jinja, in the dialect of Hugging Face's `transformers`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2 import ext, nodes
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from wherry.errors import ModelError
+
+from .request_error import RequestError
+from .tokenizer import read_json
+
+
+class _GenerationBlock(ext.Extension):
+    """`{% generation %}` marks what an assistant wrote, for training; here it is transparent."""
+
+    tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise jinja2.TemplateError(message)
+
+
+def _strftime_now(pattern: str) -> str:
+    return datetime.now().strftime(pattern)
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Jinja's own filter escapes HTML, which models have not seen in training."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationBlock, ext.loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = _strftime_now
+    return environment
+
+
+class ChatTemplate:
+    """Messages to the text that the model was trained on.
+
+    Args:
+        source: the template.
+        special_tokens: variables of the template: "bos_token", "eos_token", ...
+
+    Raises:
+        ModelError: the template is not valid Jinja.
+    """
+
+    def __init__(self, source: str, special_tokens: Mapping[str, str] | None = None) -> None:
+        try:
+            self._template = _environment().from_string(source)
+        except jinja2.TemplateSyntaxError as e:
+            raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
+        self._special_tokens = dict(special_tokens or {})
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The prompt's text; encode it without special tokens, they are written in it.
+
+        Args:
+            messages: {"role", "content", ...}; content is a string.
+            add_generation_prompt: whether the assistant's turn is opened at the end.
+            variables: further variables of this template ("enable_thinking").
+
+        Raises:
+            RequestError: the template refuses the messages.
+        """
+        given = {
+            **self._special_tokens,
+            "tools": None,
+            "documents": None,
+            **(variables or {}),
+            "messages": [dict(m) for m in messages],
+            "add_generation_prompt": add_generation_prompt,
+        }
+        try:
+            return self._template.render(given)
+        except Exception as e:  # a template is a program of the model's authors
+            raise RequestError(
+                f"The model's chat template does not accept these messages: {e}", param="messages"
+            ) from e
+
+
+def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate | None:
+    """The template of a model folder: chat_template.jinja, else that of tokenizer_config.json.
+
+    Of several named ones "default" is taken. None if the model has none: it only completes text.
+
+    Raises:
+        ModelError: the template is not valid Jinja, or of another type.
+    """
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        return ChatTemplate(path.read_text(encoding="utf-8"), special_tokens)
+    config = folder / "tokenizer_config.json"
+    source = read_json(config).get("chat_template")
+    if isinstance(source, list):
+        named = {t.get("name"): t.get("template") for t in source if isinstance(t, dict)}
+        source = named.get("default", next(iter(named.values()), None))
+    if source is None:
+        return None
+    if not isinstance(source, str):
+        raise ModelError(f"{config}: chat_template is a {type(source).__name__}, not a text")
+    return ChatTemplate(source, special_tokens)

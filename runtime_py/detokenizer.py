@@ -1,0 +1,120 @@
+"""Token ids to text, one token at a time, without ever cutting a character.
+
+The pieces joined are the text of all tokens decoded together. One exception is by intent: the
+library takes back whole characters that stand beside a damaged byte in a run of byte-fallback
+tokens; what was handed out stays here, and the damaged bytes alone become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from .token_bytes import TokenBytes
+from .tokenizer import Tokenizer
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_TAIL = 16  # tokens of a prompt that can bear on what follows: more than any character's bytes
+_PENDING = 16  # tokens held for a character before they are given out as they are
+
+
+def _replace_each_byte(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return _REPLACEMENT * (error.end - error.start), error.end
+
+
+codecs.register_error("wherry.replace_each_byte", _replace_each_byte)
+
+
+class Detokenizer(Protocol):
+    """Text of a growing list of tokens."""
+
+    def push(self, token: int) -> str:
+        """The text that this token completes; "" while a character is unfinished."""
+
+    def flush(self) -> str:
+        """What is left at the end: U+FFFD for an unfinished character."""
+
+
+def detokenizer(tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> Detokenizer:
+    """A detokenizer for one output.
+
+    Args:
+        tokenizer: the model's.
+        prompt: ids that the text continues: its pieces are then what follows the prompt's text,
+            a leading space included. Empty if the output is a text of its own.
+    """
+    tail = [t for t in prompt[-4 * _TAIL :] if tokenizer.is_text(t)][-_TAIL:]
+    if tokenizer.token_bytes is not None:
+        return _ByBytes(tokenizer, tokenizer.token_bytes, tail, whole=len(prompt) <= _TAIL)
+    return _InContext(tokenizer, tail)
+
+
+class _ByBytes:
+    """Joins the bytes of tokens and decodes UTF-8 as it comes."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, rule: TokenBytes, tail: Iterable[int], *, whole: bool
+    ) -> None:
+        self._special = tokenizer.special_ids
+        self._rule = rule
+        errors = "wherry.replace_each_byte" if rule.each_byte else "replace"
+        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
+        self._strip = rule.strip  # spaces that the beginning of the text may still lose
+        for token in tail:
+            self.push(token)
+            if not whole:
+                self._strip = 0  # the prompt's beginning lies before its tail
+
+    def push(self, token: int) -> str:
+        if token in self._special:
+            return ""
+        return self._start(self._utf8.decode(self._rule(token)))
+
+    def flush(self) -> str:
+        return self._start(self._utf8.decode(b"", final=True))
+
+    def _start(self, text: str) -> str:
+        while self._strip and text:
+            if text[0] != " ":
+                self._strip = 0
+                break
+            text = text[1:]
+            self._strip -= 1
+        return text
+
+
+class _InContext:
+    """Asks the library for the text of a few tokens with and without the new ones.
+
+    The context is what was given out last, so a decoder sees the neighbours it needs, and the
+    work of a token does not grow with the text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, tail: list[int]) -> None:
+        self._tokenizer = tokenizer
+        self._context = tail
+        self._pending: list[int] = []
+
+    def push(self, token: int) -> str:
+        if not self._tokenizer.is_text(token):
+            return ""
+        self._pending.append(token)
+        text = self._new_text()
+        if text.endswith(_REPLACEMENT) and len(self._pending) < _PENDING:
+            return ""
+        if text or len(self._pending) == _PENDING:
+            self._context = (self._context + self._pending)[-_TAIL:]
+            self._pending = []
+        return text
+
+    def flush(self) -> str:
+        text, self._pending = self._new_text() if self._pending else "", []
+        return text
+
+    def _new_text(self) -> str:
+        before = self._tokenizer.decode(self._context).rstrip(_REPLACEMENT)
+        after = self._tokenizer.decode(self._context + self._pending)
+        return after[len(before) :] if after.startswith(before) else after

@@ -1,0 +1,151 @@
+"""A model in memory with its engine: what MLCEngine and AsyncMLCEngine both stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from wherry import settings
+from wherry.errors import UsageError
+
+from . import loading
+from .chat_template import ChatTemplate
+from .core import Core, CoreStats
+from .dispatcher import Dispatcher
+from .plan import Plan, Planner
+from .reply import ChatReply, CompletionReply
+from .requests import ChatRequest, CompletionRequest, R, parse, unknown
+from .tokenizer import Tokenizer
+
+
+class LoadOptions(TypedDict, total=False):
+    """What a model may be loaded with; see MLCEngine."""
+
+    target: str
+    quant: str | None
+    device: str | None
+    context: int | None
+    max_batch: int | None
+    kv_tokens: int | None
+    prefill_chunk: int | None
+    threads: int | None
+    progress: Any
+
+
+class LoadedModel:
+    """Tokenizer, template and core of one model.
+
+    Args:
+        name: what answers call the model.
+        core: it is started here, and closed by `close`.
+        tokenizer: the model's.
+        template: its chat template, or None.
+        defaults: generation_config.json.
+        context: tokens of one request; None: the library's.
+        max_batch: rows that the core decodes together.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        core: Core,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        context: int | None = None,
+        max_batch: int = 1,
+    ) -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self.max_batch = max_batch
+        self.context = context or int(core.metadata["context"])
+        vocab = core.metadata.get("vocab_size")
+        self.planner = Planner(
+            tokenizer=tokenizer,
+            template=template,
+            context=self.context,
+            vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
+            defaults=defaults or {},
+        )
+        self.dispatcher = Dispatcher(core)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        *,
+        target: str = "auto",
+        quant: str | None = None,
+        device: str | None = None,
+        context: int | None = None,
+        max_batch: int | None = None,
+        kv_tokens: int | None = None,
+        prefill_chunk: int | None = None,
+        threads: int | None = None,
+        progress: Any = None,
+        core_factory: loading.CoreFactory = loading.native_core,
+    ) -> LoadedModel:
+        """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
+        folder = loading.resolve(model, target=target, quant=quant, progress=progress)
+        manifest = loading.verified(folder)
+        config = loading.engine_config(
+            manifest,
+            {
+                "context": context,
+                "max_batch": max_batch,
+                "kv_tokens": kv_tokens,
+                "prefill_chunk": prefill_chunk,
+            },
+        )
+        threads = threads if threads is not None else settings.threads()
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads is {threads}; it takes a whole number from 1")
+        options = {} if threads is None else {"threads": threads}
+        tokenizer, template, defaults = loading.tokenizer_of(folder)
+        device = device or loading.device_of(manifest)
+        return cls(
+            manifest.name,
+            core_factory(folder, manifest, device, options, config),
+            tokenizer,
+            template,
+            defaults=defaults,
+            context=config.get("context"),
+            max_batch=config.get("max_batch", 1),
+        )
+
+    def chat(self, request: ChatRequest) -> tuple[Plan, ChatReply]:
+        """Plan a chat and its answer; RequestError if it cannot be served."""
+        plan = self.planner.chat(request)
+        return plan, ChatReply(request.model or self.name, logprobs=plan.logprobs)
+
+    def completion(self, request: CompletionRequest) -> tuple[Plan, CompletionReply]:
+        """Plan completions and their answer; RequestError if they cannot be served."""
+        plan = self.planner.completion(request)
+        return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
+
+    def stats(self) -> CoreStats:
+        """The core's counters."""
+        return self.dispatcher.stats()
+
+    def close(self) -> None:
+        """End all requests and free the model; idempotent."""
+        self.dispatcher.close()
+
+
+def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
+    """Arguments of `chat.completions.create`; UsageError also for names that nobody knows."""
+    return _strict(parse(ChatRequest, fields))
+
+
+def parse_completion(fields: Mapping[str, Any]) -> CompletionRequest:
+    """Arguments of `completions.create`; UsageError also for names that nobody knows."""
+    return _strict(parse(CompletionRequest, fields))
+
+
+def _strict(request: R) -> R:
+    if names := unknown(request):
+        known = ", ".join(sorted(type(request).model_fields))
+        raise UsageError(f"Unknown arguments {', '.join(names)}; accepted are {known}")
+    return request

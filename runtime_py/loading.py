@@ -1,0 +1,135 @@
+"""From a compiled folder to a model that runs: manifest, tokenizer, template, core."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wherry import settings
+from wherry.artifact import MANIFEST, Manifest, read_manifest, verify, write_atomically
+from wherry.errors import UsageError
+
+from . import chat_template, jit
+from .core import Core
+from .core_library import open_core, open_runtime
+from .core_native import NativeCore
+from .tokenizer import Tokenizer, read_json
+
+_log = logging.getLogger(__name__)
+CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int]], Core]
+
+
+def resolve(
+    model: str | Path, *, target: str = "auto", quant: str | None = None, progress: Any = None
+) -> Path:
+    """The compiled folder of `model`, compiled now if it is not one yet.
+
+    Raises:
+        UsageError: it is compiled already, for another target or scheme than asked for.
+    """
+    folder = Path(model).expanduser()
+    if not (folder / MANIFEST).is_file():
+        return jit.compiled(str(model), target=target, quant=quant, progress=progress)
+    manifest = read_manifest(folder)
+    has_target = str(manifest.target.get("name"))
+    if quant is not None and quant != manifest.quantization:
+        raise UsageError(
+            f"{folder} is compiled with quant={manifest.quantization!r}, not {quant!r}. "
+            "Leave quant out, or give the model that it was compiled from."
+        )
+    if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
+        raise UsageError(
+            f"{folder} is compiled for {has_target!r}, not {target!r}. "
+            "Leave target out, or give the model that it was compiled from."
+        )
+    return folder
+
+
+def verified(folder: Path) -> Manifest:
+    """Check a compiled folder; its contents are hashed only if they are not known yet.
+
+    Sizes are compared each time. Hashes once for each path, time of change and size of the files:
+    reading gigabytes at every start would cost more than it finds.
+
+    Raises:
+        ArtifactError: with all that is wrong.
+    """
+    manifest = read_manifest(folder)
+    stats = {n: (folder / n).stat() for n in manifest.files if (folder / n).is_file()}
+    seen = {n: [s.st_mtime_ns, s.st_size, manifest.files[n].sha256] for n, s in stats.items()}
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]
+    stamp = settings.cache_dir() / "verified" / f"{name}.json"
+    known = stamp.is_file() and stamp.read_text() == json.dumps(seen)
+    manifest = verify(folder, hashes=not known)
+    if not known:
+        try:
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(stamp, json.dumps(seen))
+        except OSError as e:  # a read-only cache costs time, nothing else
+            _log.warning("%s cannot be written (%s): %s is hashed at each load", stamp, e, folder)
+    return manifest
+
+
+def pack_dir(manifest: Manifest) -> Path:
+    """Where the packed weights of this artefact belong: the same files, the same folder."""
+    content = json.dumps(sorted((n, r.sha256) for n, r in manifest.files.items()))
+    key = hashlib.sha256(f"{manifest.interface}{content}".encode()).hexdigest()[:24]
+    return settings.cache_dir() / "packed" / key
+
+
+def device_of(manifest: Manifest) -> str:
+    """The core's name of the device that a library was compiled for."""
+    kind = str(manifest.target.get("kind", "llvm"))
+    return "cpu" if kind in ("llvm", "c") else f"{kind}:0"
+
+
+def native_core(
+    folder: Path,
+    manifest: Manifest,
+    device: str,
+    options: Mapping[str, Any],
+    config: Mapping[str, int],
+) -> Core:
+    """Open the real core; see NativeCore."""
+    open_runtime(device.partition(":")[0])
+    packed = pack_dir(manifest)
+    packed.mkdir(parents=True, exist_ok=True)
+    options = {**options, "pack_dir": str(packed)}
+    return NativeCore(open_core(), folder / manifest.library, folder, device, options, config)
+
+
+def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[str, int]:
+    """core_create's configuration: what was asked for, else what the model was compiled with.
+
+    Raises:
+        UsageError: a number is not positive, or larger than the compiled library allows.
+    """
+    config = {n: v for n, v in asked.items() if v is not None}
+    problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
+    if problems:
+        raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")
+    deployment = manifest.deployment
+    if config.get("context", 0) > (limit := deployment.get("context", 2**31)):
+        raise UsageError(
+            f"context is {config['context']}; {manifest.name} was compiled for {limit} tokens. "
+            f"Ask for at most {limit}, or compile with --context {config['context']}."
+        )
+    defaults = {n: v for n, v in deployment.items() if n in ("context", "max_batch")}
+    return defaults | config
+
+
+def tokenizer_of(
+    folder: Path,
+) -> tuple[Tokenizer, chat_template.ChatTemplate | None, dict[str, Any]]:
+    """Tokenizer, chat template (None if there is none) and generation_config.json of a folder.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    tokenizer = Tokenizer.from_folder(folder)
+    template = chat_template.from_folder(folder, tokenizer.special_tokens)
+    return tokenizer, template, read_json(folder / "generation_config.json")

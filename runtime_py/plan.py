@@ -1,0 +1,203 @@
+"""From a request to what the core is asked: prompts in tokens, parameters, seeds."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .chat_template import ChatTemplate
+from .core import SamplingParams
+from .request_error import RequestError
+from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
+from .tokenizer import Tokenizer
+
+COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
+_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One choice of an answer."""
+
+    index: int
+    prompt: list[int]
+    params: SamplingParams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A request, ready for the core."""
+
+    jobs: list[Job]
+    stops: tuple[str, ...]
+    logprobs: bool  # whether they were asked for
+    continues: bool  # the output continues the prompt's text, rather than being a text of its own
+    prompt_tokens: int  # each prompt once, whatever n
+    include_usage: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What a model brings to a request.
+
+    `defaults` is generation_config.json. Its temperature, top_p, top_k and min_p hold unless it
+    says `"do_sample": false`; what it does not name has OpenAI's default (temperature 1, top_p 1).
+    Its repetition_penalty always holds.
+    """
+
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    context: int  # tokens of prompt and output together
+    vocab_size: int
+    defaults: Mapping[str, Any]
+
+    def chat(self, request: ChatRequest) -> Plan:
+        """Plan a chat.
+
+        Raises:
+            RequestError: no template, content that is not text, or too long for the context.
+        """
+        if self.template is None:
+            raise RequestError(
+                "This model has no chat template. Use completions: POST /v1/completions, or "
+                "engine.completions.create(prompt=...).",
+                param="messages",
+                code="no_chat_template",
+            )
+        text = self.template.render(
+            [_plain_message(m, i) for i, m in enumerate(request.messages)],
+            variables=request.chat_template_kwargs,
+        )
+        prompt = self.tokenizer.encode(text, add_special_tokens=False)
+        asked = request.max_completion_tokens or request.max_tokens or 0
+        wanted = bool(request.logprobs)
+        if request.top_logprobs and not wanted:
+            raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
+        params = self._params(request, asked, request.top_logprobs or 0)
+        return self._plan(request, [prompt], params, wanted, "messages", continues=False)
+
+    def completion(self, request: CompletionRequest) -> Plan:
+        """Plan completions: `n` choices for each prompt, in the order of the prompts.
+
+        Raises:
+            RequestError: an empty prompt, an unknown id, or too long for the context.
+        """
+        prompts = [
+            self.tokenizer.encode(p) if isinstance(p, str) else p for p in _prompts(request.prompt)
+        ]
+        asked = request.max_tokens or COMPLETION_MAX_TOKENS
+        if request.max_tokens is None and prompts:  # a default is not an error of the caller
+            asked = max(1, min(asked, self.context - max(map(len, prompts))))
+        params = self._params(request, asked, request.logprobs or 0)
+        wanted = request.logprobs is not None
+        return self._plan(request, prompts, params, wanted, "prompt", continues=True)
+
+    def _plan(
+        self,
+        request: SamplingRequest,
+        prompts: Sequence[list[int]],
+        params: SamplingParams,
+        logprobs: bool,
+        field: str,
+        *,
+        continues: bool,
+    ) -> Plan:
+        for prompt in prompts:
+            self.check(prompt, params, field)
+        seed = secrets.randbits(64) if request.seed is None else request.seed
+        n = request.n or 1
+        jobs = [
+            Job(i, prompts[i // n], replace(params, seed=(seed + i * _SEED_STEP) % 2**64))
+            for i in range(n * len(prompts))
+        ]
+        return Plan(
+            jobs=jobs,
+            stops=request.stops,
+            logprobs=logprobs,
+            continues=continues,
+            prompt_tokens=sum(map(len, prompts)),
+            include_usage=bool(request.stream_options and request.stream_options.include_usage),
+        )
+
+    def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
+        """Refuse what the core cannot take.
+
+        Raises:
+            RequestError: with the numbers.
+        """
+        if not prompt:
+            raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
+        if (worst := max(prompt)) >= self.vocab_size or min(prompt) < 0:
+            raise RequestError(
+                f"{field} holds token {worst}; ids go from 0 to {self.vocab_size - 1}", param=field
+            )
+        output = max(params.max_tokens, 1)
+        if len(prompt) + output > self.context:
+            raise RequestError(
+                f"This model's context is {self.context} tokens; the request needs "
+                f"{len(prompt) + output}: {len(prompt)} in {field} and {output} for the output. "
+                "Shorten one of them.",
+                param=field,
+                code="context_length_exceeded",
+            )
+
+    def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
+        sampled = {} if self.defaults.get("do_sample") is False else self.defaults
+
+        def choose(name: str, fallback: float, given: Mapping[str, Any] = sampled) -> float:
+            asked = getattr(request, name)
+            value = asked if asked is not None else given.get(name)
+            return fallback if value is None else value
+
+        bias = request.logit_bias or {}
+        if unknown := [i for i in bias if i >= self.vocab_size]:
+            raise RequestError(
+                f"logit_bias names token {unknown[0]}; ids go from 0 to {self.vocab_size - 1}",
+                param="logit_bias",
+            )
+        return SamplingParams(
+            max_tokens=max_tokens,
+            temperature=choose("temperature", 1.0),
+            top_p=choose("top_p", 1.0),
+            top_k=max(int(choose("top_k", 0)), 0),  # -1 means all to some clients
+            min_p=choose("min_p", 0.0),
+            repetition_penalty=choose("repetition_penalty", 1.0, self.defaults),
+            presence_penalty=request.presence_penalty or 0.0,
+            frequency_penalty=request.frequency_penalty or 0.0,
+            stop_ids=() if request.ignore_eos else self.tokenizer.eos_ids,
+            bias=bias,
+            top_logprobs=top,
+        )
+
+
+def _prompts(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str | list[int]]:
+    """One entry a prompt."""
+    if isinstance(prompt, str):
+        return [prompt]
+    ids = [p for p in prompt if isinstance(p, int)]
+    if ids or not prompt:
+        return [ids]
+    return [p for p in prompt if not isinstance(p, int)]
+
+
+def _plain_message(message: Message, index: int) -> dict[str, Any]:
+    """A message as templates know it: content is one text (parts are joined without a separator).
+
+    OpenAI's newer name "developer" becomes "system", which templates were written for.
+    """
+    fields = message.model_dump(exclude_none=True)
+    content = message.content
+    if isinstance(content, list):
+        for i, part in enumerate(content):
+            if part.type not in ("text", "input_text") or part.text is None:
+                raise RequestError(
+                    f"Content of type {part.type!r} is not supported; this model reads text",
+                    param=f"messages[{index}].content[{i}].type",
+                )
+        content = "".join(part.text or "" for part in content)
+    fields["content"] = content or ""
+    if message.role == "developer":
+        fields["role"] = "system"
+    return fields

@@ -1,0 +1,164 @@
+"""The OpenAI-compatible HTTP server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from . import server_errors
+from .async_engine import AsyncMLCEngine, AsyncStream, begin, collect
+from .engine import MLCEngine
+from .gate import Gate
+from .loaded_model import LoadedModel
+from .plan import Plan
+from .reply import Reply, Streaming
+from .requests import ChatRequest, CompletionRequest, R, ignored, parse
+from .server_errors import ApiError
+from .serving import serve as serve  # the two names of this module
+from .sse import ClientGone, EventStream, while_connected
+
+MAX_BODY = 16 * 2**20  # bytes
+MAX_QUEUE = 256  # outputs that wait, beyond those that run
+IGNORED_HEADER = "X-Wherry-Ignored"
+_CLIENT_GONE = 499  # as nginx logs it; nobody receives it
+
+
+def create_app(
+    engine: MLCEngine | AsyncMLCEngine,
+    *,
+    model_name: str | None = None,
+    api_key: str | None = None,
+    cors: Sequence[str] | None = None,
+    max_body: int = MAX_BODY,
+    max_queue: int = MAX_QUEUE,
+) -> FastAPI:
+    """The application; it does not own the engine.
+
+    Args:
+        engine: serves the requests.
+        model_name: the `model` that requests name; None: the engine's.
+        api_key: clients must send it to every path but /health; None: anyone may ask.
+        cors: origins whose pages may ask ("*": all); None: none.
+        max_body: bytes of a request, beyond which it is a 413.
+        max_queue: outputs that may wait, beyond which a request is a 429.
+    """
+    loaded = engine.loaded
+    loaded.dispatcher.limit = loaded.max_batch + max_queue
+    app = FastAPI(title="Wherry", openapi_url=None)
+    server_errors.install(app)
+    app.add_middleware(Gate, api_key=api_key, max_body=max_body)
+    if cors:  # outermost: a browser's preflight carries no key
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(cors),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=[IGNORED_HEADER, "Retry-After"],
+        )
+    _add_routes(app, _Server(loaded, model_name or loaded.name))
+    return app
+
+
+def _add_routes(app: FastAPI, server: _Server) -> None:
+    get: dict[str, Callable[..., Any]] = {
+        "/": server.index,
+        "/health": server.health,
+        "/v1/models": server.models,
+        "/v1/models/{name:path}": server.model,
+    }
+    post = {"/v1/chat/completions": server.chat, "/v1/completions": server.completion}
+    for path, handler in get.items():
+        app.add_api_route(path, handler, methods=["GET"])
+    for path, handler in post.items():
+        app.add_api_route(path, handler, methods=["POST"])
+    server.endpoints = [*(f"GET {p}" for p in get), *(f"POST {p}" for p in post)]
+
+
+class _Server:
+    """The handlers."""
+
+    def __init__(self, loaded: LoadedModel, name: str) -> None:
+        self._loaded = loaded
+        self._name = name
+        self._created = int(time.time())
+        self.endpoints: list[str] = []
+
+    async def index(self) -> Response:
+        return JSONResponse({"server": "wherry", "model": self._name, "endpoints": self.endpoints})
+
+    async def health(self) -> Response:
+        failed = self._loaded.dispatcher.failed
+        return JSONResponse({"status": "failed" if failed else "ok"}, 503 if failed else 200)
+
+    async def models(self) -> Response:
+        return JSONResponse({"object": "list", "data": [self._model()]})
+
+    async def model(self, name: str) -> Response:
+        self._check_name(name)
+        return JSONResponse(self._model())
+
+    def _model(self) -> dict[str, Any]:
+        return {
+            "id": self._name,
+            "object": "model",
+            "created": self._created,
+            "owned_by": "wherry",
+            "max_model_len": self._loaded.context,  # tokens; as vLLM names it
+        }
+
+    def _check_name(self, name: str) -> None:
+        if name != self._name:
+            raise ApiError(
+                404,
+                f"The model {name!r} is not served here; {self._name!r} is",
+                param="model",
+                code="model_not_found",
+            )
+
+    async def chat(self, request: Request) -> Response:
+        return await self._answer(request, ChatRequest, self._loaded.chat)
+
+    async def completion(self, request: Request) -> Response:
+        return await self._answer(request, CompletionRequest, self._loaded.completion)
+
+    async def _answer(
+        self, http: Request, kind: type[R], plan: Callable[[R], tuple[Plan, Reply[Any, Any]]]
+    ) -> Response:
+        request = parse(kind, await _json(http))
+        self._check_name(request.model or self._name)
+        request.model = self._name
+        generation, sink, reply = await begin(self._loaded, lambda: plan(request))
+        names = ignored(request)
+        # A header holds Latin-1 without controls; a name that is none of that is cut to it.
+        listed = ", ".join(n.encode("ascii", "backslashreplace").decode() for n in names)
+        headers = {IGNORED_HEADER: _printable(listed)} if names else {}
+        if request.stream:
+            stream = AsyncStream(generation, sink, Streaming(generation, reply))
+            return EventStream(stream, headers)
+        try:
+            whole = await while_connected(http.receive, collect(generation, sink, reply))
+        except ClientGone:
+            return Response(status_code=_CLIENT_GONE)
+        finally:
+            generation.close()
+        return JSONResponse(whole.model_dump(), headers=headers)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:1024]
+
+
+async def _json(http: Request) -> Any:
+    try:
+        return json.loads(await http.body())
+    except ClientDisconnect as e:
+        raise ApiError(_CLIENT_GONE, "The client has gone away") from e
+    except (ValueError, RecursionError) as e:
+        raise ApiError(400, f"The body is not JSON: {e}", code="invalid_json") from e

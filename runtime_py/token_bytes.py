@@ -1,0 +1,89 @@
+"""The bytes of single tokens, for the two families of decoders that work token by token.
+
+Byte-level BPE (GPT-2's table of printable characters for bytes), and SentencePiece with byte
+fallback (`<0xE4>` for a byte, U+2581 for a space). Other decoders (WordPiece, suffixes) need the
+neighbours of a token; the detokenizer asks the library for those.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import tokenizers
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+@cache
+def _byte_of_char() -> dict[str, int]:
+    """GPT-2's table: printable Latin-1 characters are themselves, the rest follow from U+0100."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    table = {chr(b): b for b in printable}
+    others = [b for b in range(256) if b not in printable]
+    return table | {chr(0x100 + i): b for i, b in enumerate(others)}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBytes:
+    """Bytes of a token; the bytes of a text are those of its tokens, joined.
+
+    Attributes:
+        of: token's name -> bytes.
+        name: id -> token's name, None if there is no such id.
+        strip: how many spaces a whole text loses at its beginning.
+        each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or one
+            for each maximal part of a character (byte-level).
+    """
+
+    of: Callable[[str], bytes]
+    name: Callable[[int], str | None]
+    strip: int = 0
+    each_byte: bool = False
+
+    def __call__(self, token: int) -> bytes:
+        """Bytes of one token, b"" for an unknown id."""
+        name = self.name(token)
+        return self.of(name) if name is not None else b""
+
+
+def token_bytes_of(backend: tokenizers.Tokenizer) -> TokenBytes | None:
+    """The rule for this tokenizer, or None if its decoder does not work token by token."""
+    decoder = json.loads(backend.to_str()).get("decoder") or {}
+    steps = decoder["decoders"] if decoder.get("type") == "Sequence" else [decoder]
+    kinds = [step.get("type") for step in steps]
+    if kinds == ["ByteLevel"]:
+        return TokenBytes(_byte_level, backend.id_to_token)
+    strip = _leading_strip(steps.pop()) if kinds and kinds[-1] == "Strip" else 0
+    if strip is None or [s.get("type") for s in steps] != ["Replace", "ByteFallback", "Fuse"]:
+        return None
+    pattern = steps[0]["pattern"].get("String")
+    if pattern is None:
+        return None
+    replacement = steps[0]["content"]
+
+    def fallback(name: str) -> bytes:
+        if byte := _BYTE.fullmatch(name):
+            return bytes([int(byte[1], 16)])
+        return name.replace(pattern, replacement).encode()
+
+    return TokenBytes(fallback, backend.id_to_token, strip, each_byte=True)
+
+
+def _byte_level(name: str) -> bytes:
+    table = _byte_of_char()
+    try:
+        return bytes([table[c] for c in name])
+    except KeyError:  # an added token that is not written in the table's characters
+        return name.encode()
+
+
+def _leading_strip(step: dict[str, Any]) -> int | None:
+    """Spaces that a Strip step takes from the beginning; None if it does anything else."""
+    if step.get("content") != " " or step.get("stop") != 0:
+        return None
+    return int(step["start"])

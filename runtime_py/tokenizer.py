@@ -1,0 +1,142 @@
+"""A model's tokenizer: tokenizer.json through the `tokenizers` library, and its special ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from wherry.errors import ModelError
+
+from .token_bytes import TokenBytes, token_bytes_of
+
+# Names of tokenizer_config.json that hold a special token; templates use them as variables.
+_SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; {} if there is no such file.
+
+    Raises:
+        ModelError: it is not a JSON object.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise ModelError(f"{path} is not JSON: {e}") from e
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} holds a {type(value).__name__}, not an object")
+    return value
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    Args:
+        backend: the library's tokenizer; truncation and padding are switched off.
+        config: tokenizer_config.json.
+        eos_ids: ids that end a text; `from_folder` collects them.
+    """
+
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        config: Mapping[str, Any] | None = None,
+        eos_ids: Sequence[int] = (),
+    ) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend = backend
+        self.special_tokens = _special_tokens(config or {})
+        added = backend.get_added_tokens_decoder()
+        self.special_ids = frozenset(i for i, token in added.items() if token.special)
+        named = [self.special_tokens.get("eos_token")]
+        from_names = [i for n in named if n and (i := backend.token_to_id(n)) is not None]
+        self.eos_ids = tuple(dict.fromkeys([*eos_ids, *from_names]))
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Tokenizer:
+        """Read the tokenizer of a model folder.
+
+        The ids that end a text are those of generation_config.json, config.json and the eos_token
+        of tokenizer_config.json together: chat models often name their end of turn in only one.
+
+        Raises:
+            ModelError: no tokenizer.json, or a damaged file.
+        """
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise ModelError(
+                f"{folder} has no tokenizer.json. Wherry reads fast tokenizers only; "
+                "convert an older one with transformers: "
+                "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+            )
+        try:
+            backend = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as e:  # the library raises bare Exception
+            raise ModelError(f"{path} cannot be read: {e}") from e
+        config = read_json(folder / "special_tokens_map.json")
+        config |= read_json(folder / "tokenizer_config.json")
+        eos = [
+            i
+            for name in ("generation_config.json", "config.json")
+            for i in _eos_ids(read_json(folder / name), folder / name)
+        ]
+        return cls(backend, config, eos)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, added tokens included; a model's logits may have more."""
+        return self.backend.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def token_bytes(self) -> TokenBytes | None:
+        """The bytes that each token stands for, where the decoder works token by token."""
+        return token_bytes_of(self.backend)
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids; `add_special_tokens` puts the model's BOS and the like around them."""
+        return self.backend.encode(text, add_special_tokens=add_special_tokens).ids
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of all ids together."""
+        return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def is_text(self, token: int) -> bool:
+        """Whether a token is part of the text: known, and not special."""
+        return token not in self.special_ids and self.backend.id_to_token(token) is not None
+
+    def piece(self, token: int) -> bytes:
+        """What one token stands for, specials by their name; for logprobs."""
+        if token not in self.special_ids and self.token_bytes is not None:
+            return self.token_bytes(token)
+        if token in self.special_ids:
+            return (self.backend.id_to_token(token) or "").encode()
+        return self.decode([token]).encode()
+
+
+def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """Name -> text; a token is a string or an object with "content"."""
+    found = {}
+    for name in _SPECIAL_NAMES:
+        value = config.get(name)
+        if isinstance(value, Mapping):
+            value = value.get("content")
+        if isinstance(value, str):
+            found[name] = value
+    return found
+
+
+def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
+    """eos_token_id as a list: an int, a list of ints, or absent; multimodal models nest it."""
+    value = config.get("eos_token_id", config.get("text_config", {}).get("eos_token_id"))
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(type(i) is int and i >= 0 for i in ids):
+        raise ModelError(f"{path}: eos_token_id is {value!r}; it takes an id or a list of ids")
+    return ids

@@ -1,0 +1,5 @@
+"""`python -m wherry`."""
+
+from wherry.cli import main
+
+main()

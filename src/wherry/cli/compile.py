@@ -1,0 +1,67 @@
+"""`wherry convert` and `wherry compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from . import options
+from .progress import shown
+
+
+@click.command("convert")
+@options.model
+@options.quant
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
+def convert_command(model: str, quant: str | None, output: Path | None) -> None:
+    """Write the weights of MODEL in the layout of a scheme.
+
+    Prints the folder. An interrupted conversion goes on where it was.
+    """
+    from wherry.compiler.api import convert_model
+
+    with shown() as progress:
+        folder = convert_model(model, output, quant=quant, progress=progress)
+    click.echo(folder)
+
+
+@click.command("compile")
+@options.model
+@options.target
+@options.quant
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
+@options.limits
+@click.option(
+    "--debug-dump",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the module after each phase to DIR.",
+)
+def compile_command(
+    model: str,
+    target: str,
+    quant: str | None,
+    output: Path | None,
+    context: int | None,
+    max_batch: int | None,
+    prefill_chunk: int | None,
+    debug_dump: Path | None,
+) -> None:
+    """Compile MODEL to a folder that any runtime of Wherry loads.
+
+    Prints the folder. Compiling the same inputs again finds it made.
+    """
+    from wherry.compiler.api import Limits, ensure_artifact
+
+    with shown() as progress:
+        folder = ensure_artifact(
+            model,
+            target=target,
+            quant=quant,
+            limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
+            out=output,
+            dump=debug_dump,
+            progress=progress,
+        )
+    click.echo(folder)

@@ -1,0 +1,65 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def apply(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+model = click.argument("model")
+quant = click.option(
+    "--quant",
+    metavar="SCHEME",
+    help="How weights are stored: q4f16_1 (default), q4f32_1, q0f16, q0f32.",
+)
+target = click.option(
+    "--target",
+    default="auto",
+    show_default=True,
+    metavar="TARGET",
+    help="auto, cpu (this machine), or cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3).",
+)
+limits = _stack(
+    click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
+    click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
+    click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
+)
+engine = _stack(
+    click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
+    click.option(
+        "--threads",
+        type=click.IntRange(1),
+        help="CPU threads; default: WHERRY_THREADS, else all cores.",
+    ),
+)
+sampling = _stack(
+    click.option(
+        "--temperature", type=click.FloatRange(0, 2), help="0 is greedy; default: the model's own."
+    ),
+    click.option(
+        "--top-p", type=click.FloatRange(0, 1, min_open=True), help="Nucleus of the distribution."
+    ),
+    click.option("--top-k", type=click.IntRange(0), help="Only the k most likely tokens; 0: all."),
+    click.option("--seed", type=int, help="The same seed gives the same text."),
+    click.option(
+        "--max-tokens", type=click.IntRange(1), help="Of the answer; default: until it ends."
+    ),
+)
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those that were typed."""
+    return {name: value for name, value in values.items() if value is not None}

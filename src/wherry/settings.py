@@ -1,0 +1,52 @@
+"""The environment variables that Wherry reads; no other module reads any.
+
+    WHERRY_CACHE    folder for compiled models and packed weights; default: ~/.cache/wherry
+    WHERRY_CORE     path of libwherry, in place of the installed or built one
+    WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
+    WHERRY_API_KEY  key that `wherry serve` asks its clients for
+
+Hugging Face's token is left to huggingface_hub.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wherry.errors import UsageError
+
+
+def cache_dir() -> Path:
+    """Folder of what can be made again; XDG_CACHE_HOME moves its default. It may not exist yet."""
+    if chosen := os.environ.get("WHERRY_CACHE"):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "wherry"
+
+
+def core_library() -> Path | None:
+    """The library that WHERRY_CORE names, or None if it is not set."""
+    chosen = os.environ.get("WHERRY_CORE")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def threads() -> int | None:
+    """WHERRY_THREADS as a positive number, or None if it is not set.
+
+    Raises:
+        UsageError: it is not a positive whole number.
+    """
+    chosen = os.environ.get("WHERRY_THREADS")
+    if not chosen:
+        return None
+    if not chosen.isdigit() or int(chosen) < 1:
+        raise UsageError(
+            f"WHERRY_THREADS is {chosen!r}; it takes a whole number from 1. "
+            "Type: export WHERRY_THREADS=4, or unset it."
+        )
+    return int(chosen)
+
+
+def api_key() -> str | None:
+    """WHERRY_API_KEY, or None if it is not set or empty."""
+    return os.environ.get("WHERRY_API_KEY") or None

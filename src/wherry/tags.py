@@ -1,0 +1,30 @@
+"""How an operation is named inside a module, for models, schemes and passes alike. No TVM here.
+
+An operation is a `call_tir` to a PrimFunc with two attributes: `wherry.op`, its name, and
+`wherry.spec`, its static parameters as JSON. The PrimFunc itself is a reference that computes it;
+a target may have a better one of the same signature.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+OP = "wherry.op"
+SPEC = "wherry.spec"
+_OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
+
+
+def tag(func: Any, op: str, spec: Mapping[str, Any]) -> Any:
+    """The PrimFunc `func`, named as the reference of `op` with the static parameters `spec`."""
+    attrs = {OP: op, SPEC: json.dumps(spec, sort_keys=True), "op_pattern": _OPAQUE}
+    return func.with_attrs(attrs)
+
+
+def tag_of(func: Any) -> tuple[str, str] | None:
+    """Name and spec (JSON) of the operation that `func` computes; None if it has no name."""
+    attrs = getattr(func, "attrs", None)
+    if not attrs or OP not in attrs:
+        return None
+    return str(attrs[OP]), str(attrs[SPEC])

@@ -1,0 +1,52 @@
+"""A kernel set as the passes ask for it: by the name and the spec of a tagged operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.tirx import PrimFunc
+
+from .kernel_set import KernelSet, PackedLinear
+from .specs import (
+    AttentionSpec,
+    EmbeddingSpec,
+    LinearSpec,
+    RMSNormSpec,
+    RopeAppendSpec,
+    SwiGLUSpec,
+)
+
+
+class KernelsByName:
+    """Looks an operation up in a `KernelSet`."""
+
+    def __init__(self, kernels: KernelSet) -> None:
+        self.kernels = kernels
+        self._operations: dict[str, tuple[Any, Callable[[Any], PrimFunc | PackedLinear | None]]] = {
+            "linear": (LinearSpec, kernels.linear),
+            "embedding": (EmbeddingSpec, self._embedding),
+            "rms_norm": (RMSNormSpec, kernels.rms_norm),
+            "add_rms_norm": (RMSNormSpec, kernels.add_rms_norm),
+            "swiglu": (SwiGLUSpec, kernels.swiglu),
+            "rope_append": (RopeAppendSpec, kernels.rope_append),
+            "attention": (AttentionSpec, kernels.attention),
+        }
+
+    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+        """What computes `op`; None if the set has nothing for it. `spec` is JSON."""
+        if op not in self._operations:
+            return None
+        record, lookup = self._operations[op]
+        return lookup(record.from_json(spec))
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """Order the loops of any other PrimFunc."""
+        return self.kernels.schedule(func)
+
+    def _embedding(self, spec: EmbeddingSpec) -> PackedLinear | None:
+        """An embedding reads what the linear over the same table packs, so that they share it."""
+        packed, compute = self.kernels.linear(spec.as_linear()), self.kernels.embedding(spec)
+        if packed is None or compute is None:
+            return None
+        return PackedLinear(weights=packed.weights, pack=packed.pack, compute=compute)

@@ -1,0 +1,135 @@
+"""Reading safetensors: rows, dtypes, and what is wrong with a folder."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from wherry.compiler.checkpoint import open_checkpoint
+from wherry.errors import ModelError
+
+A = np.arange(60, dtype="f4").reshape(5, 12)
+
+
+def sharded(folder, **tensors):
+    weight_map = {}
+    for i, (name, tensor) in enumerate(tensors.items()):
+        file = f"model-{i}.safetensors"
+        save_file({name: tensor}, folder / file)
+        weight_map[name] = file
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    return folder
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_rows_are_read_as_float32(tmp_path, dtype):
+    save_file({"a": A.astype(dtype), "s": np.array(2, dtype)}, tmp_path / "model.safetensors")
+    checkpoint = open_checkpoint(tmp_path)
+    assert checkpoint.shapes == {"a": (5, 12), "s": ()}
+    assert checkpoint.read("a").dtype == np.float32
+    np.testing.assert_array_equal(checkpoint.read("a"), A)
+    np.testing.assert_array_equal(checkpoint.read("a", 1, 4), A[1:4])
+    assert checkpoint.read("a", 2, 2).shape == (0, 12)
+    assert checkpoint.read("s") == 2
+
+
+def test_shards_are_one_checkpoint(tmp_path):
+    checkpoint = open_checkpoint(sharded(tmp_path, a=A, b=A * 2))
+    assert len(checkpoint.files) == 2
+    np.testing.assert_array_equal(checkpoint.read("b", 4), A[4:] * 2)
+
+
+def test_missing_shards_are_listed(tmp_path):
+    sharded(tmp_path, a=A, b=A, c=A)
+    for i in (0, 2):
+        (tmp_path / f"model-{i}.safetensors").unlink()
+    with pytest.raises(ModelError, match="lacks 2 of the 3 files") as caught:
+        open_checkpoint(tmp_path)
+    assert "- model-0.safetensors\n  - model-2.safetensors" in str(caught.value)
+
+
+def test_an_index_that_does_not_fit_is_refused(tmp_path):
+    index = sharded(tmp_path, a=A, b=A) / "model.safetensors.index.json"
+    index.write_text(
+        json.dumps({"weight_map": {"a": "model-0.safetensors", "z": "model-1.safetensors"}})
+    )
+    with pytest.raises(ModelError, match=r"z is not in model-1\.safetensors"):
+        open_checkpoint(tmp_path)
+    save_file({"a": A}, tmp_path / "model-1.safetensors")
+    with pytest.raises(ModelError, match="a is in model-1.safetensors and in another file"):  # noqa: RUF043
+        open_checkpoint(tmp_path)
+    index.write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
+    with pytest.raises(ModelError, match="outside of its folder"):
+        open_checkpoint(tmp_path)
+    index.write_text("[]")
+    with pytest.raises(ModelError, match="no readable weight_map"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 40, -1])
+def test_a_cut_file_is_noticed(tmp_path, keep):
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A}, path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ModelError, match="download it again"):
+        open_checkpoint(tmp_path)
+
+
+def test_a_file_cut_after_it_was_opened_is_noticed(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A}, path)
+    checkpoint = open_checkpoint(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ModelError, match="ends inside a"):
+        checkpoint.read("a")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F32", "shape": [5, 12], "data_offsets": [0, 100]},
+        {"dtype": "F32", "shape": [-5, -12], "data_offsets": [0, 240]},
+        {"dtype": "F32", "shape": [5, 12]},
+        {"dtype": "F32", "shape": "big", "data_offsets": [0, 240]},
+        7,
+    ],
+)
+def test_a_damaged_header_is_refused(tmp_path, entry):
+    header = json.dumps({"a": entry}).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(240)
+    (tmp_path / "model.safetensors").write_bytes(data)
+    with pytest.raises(ModelError, match="damaged header"):
+        open_checkpoint(tmp_path)
+
+
+def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):
+    save_file({"a": A, "b": A.astype("i4"), "c": A.astype("f8")}, tmp_path / "model.safetensors")
+    checkpoint = open_checkpoint(tmp_path)
+    checkpoint.require_floats(["a", "a"])
+    with pytest.raises(ModelError, match="use the original model") as caught:
+        checkpoint.require_floats(["a", "b", "c"])
+    assert "- b: I32\n  - c: F64" in str(caught.value)
+
+
+def test_other_formats_are_named(tmp_path):
+    with pytest.raises(ModelError, match="no weights at all"):
+        open_checkpoint(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"it has pytorch_model\.bin"):
+        open_checkpoint(tmp_path)
+
+
+def test_the_fingerprint_changes_with_the_files(tmp_path):
+    import os
+
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A}, path)
+    first = open_checkpoint(tmp_path).fingerprint
+    assert open_checkpoint(tmp_path).fingerprint == first
+    os.utime(path, ns=(1, 1))
+    touched = open_checkpoint(tmp_path).fingerprint
+    save_file({"b": A}, path)
+    os.utime(path, ns=(1, 1))
+    assert len({first, touched, open_checkpoint(tmp_path).fingerprint}) == 3

@@ -1,0 +1,239 @@
+"""Downloads from a stand-in of the hub: what is fetched, resumed, and said when it fails."""
+
+import importlib.util
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+
+import wherry
+from wherry.compiler.hub import fetch
+from wherry.compiler.source import resolve
+from wherry.errors import ModelError, ResourceError, UsageError
+
+_spec = importlib.util.spec_from_file_location(
+    "hub_stand_in", Path(__file__).with_name("hub_stand_in.py")
+)
+stand_in = importlib.util.module_from_spec(_spec)
+sys.modules["hub_stand_in"] = stand_in  # dataclasses look their module up
+_spec.loader.exec_module(stand_in)
+
+REPO = "people/boat-1"
+BIG = random.Random(0).randbytes(3_000_000)
+NEEDED = {
+    "config.json": b"{}",
+    "generation_config.json": b'{"a": 1}',
+    "tokenizer.json": b"{}" * 900,
+    "tokenizer_config.json": b"{ }",
+    "chat_template.jinja": b"{{ x }}",
+    "model.safetensors.index.json": b"{}",
+    "model-00001-of-00002.safetensors": BIG,
+    "model-00002-of-00002.safetensors": BIG[:100_000],
+}
+OTHERS = {
+    "README.md": b"#",
+    "pytorch_model.bin": b"pickle",
+    "consolidated.00.pth": b"pickle",
+    "consolidated.safetensors": b"twice",
+    "onnx/model.safetensors": b"other",
+    "training_args.bin": b"pickle",
+}
+SHARD = "model-00001-of-00002.safetensors"
+
+
+def point_at(monkeypatch, url):
+    """What HF_ENDPOINT does when huggingface_hub is imported."""
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
+    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    large = {n for n in NEEDED if n.endswith(".safetensors")}
+    hub = stand_in.Hub(REPO, {**NEEDED, **OTHERS}, large).start()
+    point_at(monkeypatch, hub.url)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf-cache"))
+    huggingface_hub.close_session()
+    yield hub
+    huggingface_hub.close_session()
+    hub.stop()
+
+
+def get(tmp_path, revision=None, **kw):
+    return fetch(REPO, revision, cache=tmp_path / "cache", pause=0.0, **kw)
+
+
+def visible(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.startswith(".")}
+
+
+def file_requests(hub):
+    return [r for r in hub.requests if "/api/" not in r[1]]
+
+
+def test_only_what_is_needed_is_fetched(hub, tmp_path):
+    seen = []
+    folder = get(tmp_path, progress=lambda *a: seen.append(a))
+    assert folder == tmp_path / "cache" / "people--boat-1" / stand_in.COMMIT
+    assert visible(folder) == NEEDED
+    total = sum(map(len, NEEDED.values()))
+    assert seen[-1] == ("download", total, total)
+    assert [s[1] for s in seen] == sorted(s[1] for s in seen)
+
+
+def test_a_whole_download_is_not_repeated(hub, tmp_path):
+    folder = get(tmp_path)
+    hub.requests.clear()
+    assert get(tmp_path) == folder
+    assert [r[1] for r in hub.requests] == [f"/api/models/{REPO}/revision/main"]
+    hub.requests.clear()
+    assert get(tmp_path, stand_in.COMMIT) == folder  # a commit cannot change
+    assert hub.requests == []
+    (folder / "config.json").unlink()
+    assert visible(get(tmp_path)) == NEEDED
+
+
+def test_a_broken_connection_is_taken_up_again(hub, tmp_path):
+    hub.breaks[SHARD] = [1_000_000, 0, 700_000, len(BIG)]
+    assert visible(get(tmp_path)) == NEEDED
+    ranges = [r[2] for r in file_requests(hub) if r[1] == f"/cdn/{SHARD}"]
+    assert ranges == [None, "bytes=1000000-", "bytes=1000000-", "bytes=1700000-"]
+
+
+def test_a_second_run_goes_on_where_the_first_failed(hub, tmp_path):
+    hub.breaks[SHARD], hub.then_fails = [1_234_567, len(BIG)], True
+    with pytest.raises(ModelError, match="answered 503"):
+        get(tmp_path)
+    hub.failing = hub.then_fails = False
+    hub.requests.clear()
+    assert visible(get(tmp_path)) == NEEDED
+    assert ("GET", f"/cdn/{SHARD}", "bytes=1234567-") in hub.requests
+    assert not any("config.json" in r[1] for r in hub.requests)  # that one was whole
+
+
+def test_a_server_without_ranges_starts_the_file_again(hub, tmp_path):
+    hub.breaks[SHARD], hub.ranges = [1_000_000, len(BIG)], False
+    assert visible(get(tmp_path)) == NEEDED
+
+
+def test_a_killed_process_is_resumed_and_hf_endpoint_is_read(hub, tmp_path):
+    code = (
+        "import os, signal, sys, pathlib\n"
+        "from wherry.compiler.hub import fetch\n"
+        "def kill(what, done, total):\n"
+        "    if done > 1_500_000: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"fetch({REPO!r}, cache=pathlib.Path(sys.argv[1]), progress=kill)"
+    )
+    env = os.environ | {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home")}
+    env["PYTHONPATH"] = str(Path(wherry.__path__[0]).parent)
+    command = [sys.executable, "-c", code, str(tmp_path / "cache")]
+    killed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    hub.requests.clear()
+    assert visible(get(tmp_path)) == NEEDED
+    (again,) = [r[2] for r in hub.requests if r[1] == f"/cdn/{SHARD}"]
+    assert again is not None and int(again.removeprefix("bytes=").rstrip("-")) > 1_000_000
+
+
+@pytest.mark.parametrize("name", [SHARD, "tokenizer.json"])
+def test_damaged_bytes_are_found(hub, tmp_path, name, monkeypatch):
+    listing = hub.listing()
+    monkeypatch.setattr(hub, "listing", lambda: listing)
+    good = hub.files[name]
+    hub.files[name] = b"x" + good[1:]
+    with pytest.raises(ModelError, match="arrived damaged"):
+        get(tmp_path)
+    hub.files[name] = good
+    assert visible(get(tmp_path)) == NEEDED
+
+
+def test_without_a_connection_the_last_download_is_used(hub, tmp_path, monkeypatch):
+    with monkeypatch.context() as m:
+        point_at(m, "http://127.0.0.1:9")
+        with pytest.raises(ModelError, match=r"cannot be reached.*not been downloaded before"):
+            get(tmp_path)
+    folder = get(tmp_path)
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    assert get(tmp_path) == folder
+    with pytest.raises(ModelError, match="cannot be reached"):
+        get(tmp_path, "v1")
+
+
+def test_offline_mode_is_kept(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    huggingface_hub.close_session()
+    with pytest.raises(ModelError, match="HF_HUB_OFFLINE is set"):
+        get(tmp_path)
+    assert hub.requests == []
+
+
+def test_what_the_hub_refuses_is_explained(hub, tmp_path):
+    with pytest.raises(ModelError, match="has no revision 'v9'"):
+        get(tmp_path, "v9")
+    hub.gated = True
+    with pytest.raises(ModelError, match=rf"Accept its terms at {hub.url}/{REPO}.*hf auth login"):
+        get(tmp_path)
+    hub.private = True
+    with pytest.raises(ModelError, match=r"no model 'people/boat-1', or it is private"):
+        get(tmp_path)
+
+
+def test_a_repository_without_safetensors_is_refused_before_anything_is_fetched(hub, tmp_path):
+    for name in [n for n in hub.files if "safetensors" in n]:
+        del hub.files[name]
+    with pytest.raises(ModelError, match=r"has no model\.safetensors or .*pytorch_model\.bin"):
+        get(tmp_path)
+    assert file_requests(hub) == []
+
+
+def test_a_single_file_is_preferred(hub, tmp_path):
+    hub.files["model.safetensors"] = b"all"
+    assert not any(n.startswith("model-") for n in visible(get(tmp_path)))
+
+
+def test_the_cache_of_huggingface_hub_is_used(hub, tmp_path):
+    home = tmp_path / "hf-cache" / "models--people--boat-1"
+    snapshot = home / "snapshots" / stand_in.COMMIT
+    snapshot.mkdir(parents=True)
+    (snapshot / SHARD).write_bytes(BIG)
+    assert visible(get(tmp_path)) == NEEDED
+    assert not any(SHARD in r[1] for r in hub.requests)
+
+
+def test_disk_is_checked_first(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda p: shutil._ntuple_diskusage(10, 9, 1000))
+    with pytest.raises(ResourceError, match=r"needs 0\.02 GB more"):
+        get(tmp_path)
+    assert file_requests(hub) == []
+
+
+def test_a_model_is_named_in_three_ways(hub, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    with pytest.raises(ModelError, match=r"has no config\.json"):
+        resolve(str(folder), cache=tmp_path)
+    (folder / "config.json").write_text("{}")
+    assert resolve(str(folder), cache=tmp_path) == folder
+    found = resolve(f"hf://{REPO}@v1", cache=tmp_path / "cache")
+    assert found == tmp_path / "cache" / "people--boat-1" / stand_in.COMMIT
+
+
+def test_anything_else_is_explained(tmp_path):
+    file = tmp_path / "model.gguf"
+    file.write_text("")
+    for model, message in {
+        "hf://boat": "not of the form hf://ORG/NAME",
+        str(file): "is a file, not a folder",
+        "people/boat": "Did you mean hf://people/boat",
+        "nothing": "There is no folder 'nothing'",
+    }.items():
+        with pytest.raises(UsageError, match=message) as caught:
+            resolve(model, cache=tmp_path)
+        assert "hf://ORG/NAME" in str(caught.value)

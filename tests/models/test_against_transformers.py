@@ -1,0 +1,117 @@
+"""Every model file against Hugging Face transformers, on tiny random configurations.
+
+A new architecture, or a new field of a configuration, is a row of CASES.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ..tiny_models import Runner, compiled, save
+
+LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", {}),
+    "llama-tied": ("llama", {"tie_word_embeddings": True}),
+    "llama-mha-biases": (
+        "llama",
+        {"num_key_value_heads": 4, "attention_bias": True, "mlp_bias": True},
+    ),
+    "llama-odd-sizes": (
+        "llama",
+        {"hidden_size": 48, "intermediate_size": 84, "head_dim": 24, "num_attention_heads": 3,
+         "num_key_value_heads": 1, "vocab_size": 307},
+    ),
+    "llama-linear": ("llama", {"rope_parameters": LINEAR}),
+    "llama-dynamic": ("llama", {"rope_parameters": DYNAMIC}),
+    "llama-llama3": ("llama", {"rope_parameters": LLAMA3}),
+    "llama-yarn": ("llama", {"rope_parameters": YARN}),
+    "qwen3": ("qwen3", {"head_dim": 32}),
+    "qwen3-tied-yarn": (
+        "qwen3",
+        {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN},
+    ),
+}  # fmt: skip
+TOLERANCE = 2e-4  # of a logit, float32
+LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request, tmp_path_factory):
+    """(a compiled folder, prompts, the logits that transformers has for them)."""
+    model_type, config = CASES[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    model = save(folder, model_type, **config)
+    rng = np.random.default_rng(3)
+    prompts = [rng.integers(0, model.config.vocab_size, n).tolist() for n in LENGTHS]
+    with torch.no_grad():
+        expected = [model(torch.tensor([p])).logits[0].numpy() for p in prompts]
+    return compiled(folder), prompts, expected
+
+
+def close(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.shape == expected.shape
+    assert np.abs(expected).max() > 0.5  # a comparison of zeros proves nothing
+    assert np.abs(got - expected).max() <= TOLERANCE
+
+
+@pytest.mark.cpu
+class TestAgainstTransformers:
+    def test_prefill(self, case):
+        folder, prompts, expected = case
+        close(Runner(folder).step({0: prompts[0]})[0], expected[0])
+
+    def test_chunked_prefill(self, case):
+        folder, prompts, expected = case
+        run = Runner(folder)
+        parts = [prompts[0][a:b] for a, b in ((0, 5), (5, 21), (21, 70))]
+        close(np.concatenate([run.step({0: part})[0] for part in parts]), expected[0])
+
+    def test_decode(self, case):
+        folder, prompts, expected = case
+        run = Runner(folder)
+        close(np.concatenate([run.step({0: [token]})[0] for token in prompts[1]]), expected[1])
+
+    def test_batched_decode_and_prefill(self, case):
+        folder, prompts, expected = case
+        run = Runner(folder)
+        got = {
+            i: [logits] for i, logits in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()
+        }
+        for t in range(9, min(LENGTHS)):  # all decode; the longest also gets a chunk in between
+            rows = {i: [p[t]] for i, p in enumerate(prompts)}
+            for i, logits in run.step(rows).items():
+                got[i].append(logits)
+        rest = {i: p[min(LENGTHS) :] for i, p in enumerate(prompts[:2])}
+        for i, logits in run.step(rest).items():
+            got[i].append(logits)
+        for i, parts in got.items():
+            close(np.concatenate(parts), expected[i])
+
+    def test_a_row_has_the_same_bits_in_any_batch(self, case):
+        folder, prompts, _ = case
+        alone = Runner(folder).step({0: prompts[1]})[0]
+        run = Runner(folder)
+        mixed = [run.step({2: prompts[2], 0: prompts[1][:7], 1: prompts[0]})[0]]
+        mixed += [run.step({0: [t], 1: [5]})[0] for t in prompts[1][7:19]]
+        mixed += [run.step({1: [3, 4, 5], 0: prompts[1][19:]})[0]]
+        assert np.array_equal(np.concatenate(mixed), alone)

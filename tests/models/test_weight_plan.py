@@ -1,0 +1,139 @@
+"""The weight map: every word, and the one error that lists everything."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from wherry.errors import ModelError
+from wherry.models.arch import (
+    Architecture,
+    concat,
+    drop,
+    plan,
+    rename,
+    split,
+    tie,
+    transpose,
+)
+
+
+def arch(*words):
+    return Architecture(name="toy", config=object, model=object, weights=words)
+
+
+def pieces(made, name):
+    found = next(p for p in made.parameters if p.name == name)
+    return [(p.name, p.start, p.stop) for p in found.pieces], found.axis, found.transpose
+
+
+QKV = concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight")
+
+
+def test_concat_keeps_the_head_of_a_suffix():
+    theirs = {
+        f"model.layers.3.attn.{n}_proj.weight": (s, 8)
+        for n, s in zip("qkv", (8, 4, 4), strict=True)
+    }
+    made = plan(arch(QKV), {"model.layers.3.attn.qkv_proj.weight": (16, 8)}, theirs)
+    assert pieces(made, "model.layers.3.attn.qkv_proj.weight") == (
+        [
+            (f"model.layers.3.attn.{n}_proj.weight", 0, s)
+            for n, s in zip("qkv", (8, 4, 4), strict=True)
+        ],
+        0,
+        False,
+    )
+
+
+def test_a_suffix_begins_at_a_dot():
+    made = plan(
+        arch(rename("norm.weight", "ln.weight")), {"my_norm.weight": (4,)}, {"my_norm.weight": (4,)}
+    )
+    assert pieces(made, "my_norm.weight")[0] == [("my_norm.weight", 0, 4)]
+
+
+def test_split_cuts_by_our_shapes_in_the_order_of_the_word():
+    words = split("c_attn.weight", "q.weight", "k.weight", "v.weight", axis=1)
+    ours = {"h.0.v.weight": (8, 2), "h.0.q.weight": (8, 4), "h.0.k.weight": (8, 3)}
+    made = plan(arch(words), ours, {"h.0.c_attn.weight": (8, 9)})
+    assert pieces(made, "h.0.q.weight") == ([("h.0.c_attn.weight", 0, 4)], 1, False)
+    assert pieces(made, "h.0.k.weight")[0] == [("h.0.c_attn.weight", 4, 7)]
+    assert pieces(made, "h.0.v.weight")[0] == [("h.0.c_attn.weight", 7, 9)]
+
+
+def test_transpose_and_stars_and_renames_compose():
+    words = (
+        transpose("model.layers.*.fc.weight", "model.layers.*.c_fc.weight"),
+        rename("model.layers.*", "model.h.*"),
+        rename("model.*", "transformer.*"),
+    )
+    made = plan(
+        arch(*words), {"model.layers.7.fc.weight": (6, 4)}, {"transformer.h.7.c_fc.weight": (4, 6)}
+    )
+    assert pieces(made, "model.layers.7.fc.weight") == (
+        [("transformer.h.7.c_fc.weight", 0, 6)],
+        0,
+        True,
+    )
+
+
+TIE = tie("lm_head.weight", "model.embed.weight")
+TIED, UNTIED = (SimpleNamespace(tie_word_embeddings=t) for t in (True, False))
+HEAD, EMBED = {"lm_head.weight": (9, 4)}, {"model.embed.weight": (9, 4)}
+
+
+def test_a_tied_head_is_read_from_the_embedding_only_if_the_checkpoint_has_none():
+    assert pieces(plan(arch(TIE), HEAD | EMBED, EMBED, TIED), "lm_head.weight")[0] == [
+        ("model.embed.weight", 0, 9)
+    ]
+    assert pieces(plan(arch(TIE), HEAD | EMBED, HEAD | EMBED, TIED), "lm_head.weight")[0] == [
+        ("lm_head.weight", 0, 9)
+    ]
+
+
+def test_a_stored_copy_of_a_tied_head_has_to_be_compared():
+    made = plan(arch(TIE), EMBED, HEAD | EMBED, TIED)
+    assert made.equal == (("lm_head.weight", "model.embed.weight"),)
+    assert made.dropped == ("lm_head.weight",)
+
+
+@pytest.mark.parametrize("config", [UNTIED, None])
+def test_an_untied_model_needs_its_head(config):
+    with pytest.raises(ModelError, match=r"missing: lm_head\.weight"):
+        plan(arch(TIE), HEAD | EMBED, EMBED, config)
+    with pytest.raises(ModelError, match=r"surplus: lm_head\.weight"):
+        plan(arch(TIE), EMBED, HEAD | EMBED, config)
+
+
+def test_drop_names_what_is_not_used():
+    made = plan(
+        arch(drop("rotary_emb.inv_freq")), {"a": (1,)}, {"a": (1,), "l.0.rotary_emb.inv_freq": (4,)}
+    )
+    assert made.dropped == ("l.0.rotary_emb.inv_freq",)
+
+
+def test_one_error_lists_all_that_is_wrong():
+    ours = {"l.qkv_proj.weight": (16, 8), "norm.weight": (8,), "bias": (3,), "x": (2, 2)}
+    theirs = {
+        "l.q_proj.weight": (8, 8),
+        "l.k_proj.weight": (4, 8),
+        "norm.weight": (9,),
+        "extra": (5, 5),
+        "x": (2, 2),
+    }
+    with pytest.raises(ModelError) as caught:
+        plan(arch(QKV), ours, theirs)
+    text = str(caught.value)
+    assert "missing: l.v_proj.weight, for l.qkv_proj.weight [16, 8]" in text
+    assert "missing: bias, for bias [3]" in text
+    assert "misshapen: norm.weight expects [8] along axis 0, found norm.weight [9]" in text
+    assert "surplus: extra [5, 5]" in text
+    assert text.count("  - ") == 4
+
+
+def test_a_wrong_sum_and_a_wrong_rank_are_misshapen():
+    theirs = {"q_proj.weight": (8, 8), "k_proj.weight": (4, 8), "v_proj.weight": (4, 7)}
+    with pytest.raises(ModelError, match="misshapen"):
+        plan(arch(QKV), {"qkv_proj.weight": (16, 8)}, theirs)
+    with pytest.raises(ModelError, match="misshapen"):
+        plan(arch(split("c", "a", "b")), {"a": (2, 3), "b": (3, 3)}, {"c": (6, 3)})

@@ -1,0 +1,54 @@
+"""A small model for the tests: a byte-level tokenizer and a core that is scripted."""
+
+from __future__ import annotations
+
+import pytest
+
+from wherry.runtime.chat_template import ChatTemplate
+from wherry.runtime.loaded_model import LoadedModel
+from wherry.runtime.tokenizer import Tokenizer
+
+from . import small_tokenizers
+from .fake_core import FakeCore, saying
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def make_model(text: str | None = "Hello, wörld 🎉!", *, template=TEMPLATE, defaults=None, **core):
+    """A model that says `text` and stops; with None it says "cat" for ever."""
+    backend = small_tokenizers.byte_level()
+    eos = backend.token_to_id("</s>")
+    tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
+    if text is None:
+        script = saying([], tokenizer.encode(" cat")[0])
+    else:
+        script = saying(tokenizer.encode(text), eos)
+    return LoadedModel(
+        "small",
+        FakeCore(core.pop("script", script), **core),
+        tokenizer,
+        ChatTemplate(template) if template else None,
+        defaults=defaults,
+        max_batch=16,
+    )
+
+
+@pytest.fixture
+def make():
+    """`make_model`, whose models are closed at the end."""
+    made = []
+
+    def build(*args, **kwargs):
+        made.append(make_model(*args, **kwargs))
+        return made[-1]
+
+    yield build
+    for model in made:
+        model.close()
+
+
+def core_of(model: LoadedModel) -> FakeCore:
+    return model.dispatcher._core

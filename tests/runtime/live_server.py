@@ -1,0 +1,31 @@
+"""A server on a free loopback port, in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import uvicorn
+
+from wherry.runtime import MLCEngine, create_app
+
+
+@contextlib.contextmanager
+def live(model, **options):
+    """Yields the base URL of an app over `model`."""
+    app = create_app(MLCEngine.of(model), **options)
+    config = uvicorn.Config(app, "127.0.0.1", 0, log_level="warning", timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 10
+    while not server.started:
+        assert time.monotonic() < end and thread.is_alive()
+        time.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive()

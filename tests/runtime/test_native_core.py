@@ -1,0 +1,152 @@
+"""MLCEngine over the real core and a library that TVM compiled, in a process without TVM."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from wherry import artifact
+
+pytestmark = pytest.mark.cpu
+ROOT = Path(__file__).parents[2]
+
+
+def load_tiny_library():
+    """The library of the core's own tests."""
+    path = ROOT / "tests" / "engine" / "tiny_library.py"
+    spec = importlib.util.spec_from_file_location("tiny_library", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # the parser of TVMScript looks its source up
+    spec.loader.exec_module(module)
+    return module
+
+
+def write_tokenizer(folder: Path, vocab: int) -> None:
+    made = Tokenizer(models.WordLevel({f"t{i}": i for i in range(vocab)}, unk_token="t0"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.decoder = decoders.WordPiece(prefix="##", cleanup=False)
+    made.add_special_tokens([AddedToken("t0", special=True)])
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "t1 t2"}))
+    (folder / "generation_config.json").write_text('{"eos_token_id": []}')
+
+
+def write_manifest(folder: Path, tiny) -> None:
+    names = [p.name for p in folder.iterdir()]
+    manifest = artifact.Manifest(
+        schema=artifact.SCHEMA_VERSION,
+        interface=artifact.INTERFACE_HASH,
+        wherry="0.1.0",
+        tvm="0.27.0.post1",
+        name="tiny",
+        architecture={"name": "tiny", "config": {}},
+        quantization="none",
+        target={"name": "cpu", "kind": "llvm"},
+        deployment={"context": tiny.CONTEXT, "max_batch": 4},
+        memory={},
+        capabilities=(),
+        library="model.so",
+        files={n: artifact.record(folder / n) for n in names},
+    )
+    (folder / artifact.MANIFEST).write_text(manifest.to_json())
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    tiny = load_tiny_library()
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.build(folder / "model.so", artifact.INTERFACE_HASH)
+    weights = tiny.make_weights(0)
+    tiny.write_weights(folder, weights)
+    write_tokenizer(folder, tiny.VOCAB)
+    write_manifest(folder, tiny)
+    return folder, lambda prompt, n: tiny.greedy(weights, prompt, n)
+
+
+SCRIPT = """
+import json, sys, threading
+from wherry.runtime import MLCEngine
+from wherry.runtime.core import SamplingParams
+folder, prompts = json.loads(sys.argv[1])
+with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
+    outputs = {}
+    def run(i):
+        params = SamplingParams(max_tokens=12, temperature=0, top_logprobs=2)
+        events = list(engine.generate(prompts[i], params))
+        assert all(e.top[0] == (e.token, e.logprob) for e in events), events
+        outputs[i] = [e.token for e in events]
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(prompts))]
+    [t.start() for t in threads]; [t.join() for t in threads]
+    answer = engine.chat.completions.create(messages=[{"role": "user", "content": ""}],
+                                            temperature=0, max_tokens=5)
+    seeds = [engine.completions.create(prompt=[3], seed=s, temperature=2, max_tokens=40).choices[0].text
+             for s in (1, 1, 2)]
+    ignored = engine.completions.create(prompt=[3], max_tokens=9, temperature=0,
+                                        logit_bias={7: 100}).choices[0].text
+    errors = []
+    for call in (lambda: engine.completions.create(prompt=[16]),
+                 lambda: engine.completions.create(prompt=[1], max_tokens=60)):
+        try: call()
+        except Exception as e: errors.append(type(e).__name__)
+    stream = engine.completions.create(prompt=[1], max_tokens=59, stream=True)
+    next(stream); stream.close()
+    stats = engine.stats()
+print(json.dumps({
+    "outputs": [outputs[i] for i in range(len(prompts))],
+    "chat": answer.choices[0].message.content, "seeds": seeds, "bias": ignored, "errors": errors,
+    "free": stats.pages_free == stats.pages_total, "finished": stats.finished,
+    "loaded": [m for m in ("tvm", "tvm_ffi", "torch", "fastapi") if m in sys.modules],
+}))
+"""
+
+
+def test_engine(compiled, tmp_path):
+    folder, greedy = compiled
+    prompts = [[3], [1, 2, 3, 4, 5, 6, 7], [9] * 21, [15, 1, 15], [4, 4]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WHERRY_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps([str(folder), prompts])],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["outputs"] == [greedy(p, 12) for p in prompts]
+    words = [f"t{i}" for i in greedy([1, 2], 5) if i != 0]
+    assert found["chat"] == " ".join(words)
+    assert found["seeds"][0] == found["seeds"][1] != found["seeds"][2]
+    assert found["bias"].split() == ["t7"] * 9
+    assert found["errors"] == ["RequestError"] * 2
+    assert found["free"]
+    assert found["loaded"] == []
+    assert list((tmp_path / "packed").iterdir())
+
+
+def test_core_refuses_with_its_own_words(compiled, tmp_path):
+    folder, _ = compiled
+    script = (
+        "import sys; from wherry.runtime import MLCEngine\n"
+        "try: MLCEngine(sys.argv[1], max_batch=5000)\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WHERRY_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("UsageError"), done.stderr
+    assert "max_batch" in done.stdout

@@ -1,0 +1,215 @@
+"""The server's own rules: errors, key, limits, headers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+from fastapi.testclient import TestClient
+
+from wherry.errors import UsageError
+from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
+
+from .conftest import core_of
+from .live_server import live
+
+HI = {"messages": [{"role": "user", "content": "the cat"}]}
+
+
+@pytest.fixture
+def client(make):
+    return TestClient(create_app(MLCEngine.of(make())), raise_server_exceptions=False)
+
+
+def error(response, status):
+    assert response.status_code == status, response.text
+    assert set(response.json()["error"]) == {"message", "type", "param", "code"}
+    return response.json()["error"]
+
+
+def test_index_and_health(client):
+    assert client.get("/health").json() == {"status": "ok"}
+    assert "POST /v1/chat/completions" in client.get("/").json()["endpoints"]
+
+
+def test_health_says_when_the_engine_has_failed(make):
+    model = make(None)
+    client = TestClient(create_app(AsyncMLCEngine.of(model)), raise_server_exceptions=False)
+    core_of(model).break_with = "broken"
+    assert "broken" in error(client.post("/v1/completions", json={"prompt": "a"}), 500)["message"]
+    assert client.get("/health").status_code == 503
+
+
+def test_errors_have_openais_shape(client):
+    chat = "/v1/chat/completions"
+    assert "GET /v2/x" in error(client.get("/v2/x"), 404)["message"]
+    assert "POST" in error(client.get(chat), 405)["message"]
+    assert error(client.post(chat, content="{"), 400)["code"] == "invalid_json"
+    assert error(client.post(chat, content="[" * 100_000), 400)["code"] == "invalid_json"
+    assert error(client.post(chat, json=[1]), 400)["type"] == "invalid_request_error"
+    assert error(client.post(chat, json={}), 400)["param"] == "messages"
+    bad = {"messages": [{"role": "king", "content": "x"}], "n": 0}
+    found = error(client.post(chat, json=bad), 400)
+    assert found["param"] in ("n", "messages[0].role")
+    assert "messages[0].role: " in found["message"]
+    assert "n: " in found["message"]
+    assert error(client.post(chat, json={**HI, "model": "other"}), 404)["param"] == "model"
+
+
+def test_our_own_bugs_are_a_500_without_details(client, make, monkeypatch):
+    model = make()
+    client = TestClient(create_app(MLCEngine.of(model)), raise_server_exceptions=False)
+    monkeypatch.setattr(core_of(model), "add", lambda *_: 1 / 0)
+    found = error(client.post("/v1/chat/completions", json=HI), 500)
+    assert "division" not in found["message"]
+    assert model.dispatcher.active == 0
+
+
+def test_context_overflow_names_the_numbers(client):
+    body = {"prompt": [5] * 10, "max_tokens": 510}
+    found = error(client.post("/v1/completions", json=body), 400)
+    assert found["code"] == "context_length_exceeded"
+    assert "512" in found["message"]
+    assert "520" in found["message"]
+
+
+def test_fields_without_effect_are_named(client):
+    fields = {**HI, "user": "me", "store": True, "colour": 1, "seed": 3, "metadata": None}
+    response = client.post("/v1/chat/completions", json={**fields, "tools": []})
+    assert response.headers["x-wherry-ignored"] == "colour, store, tools, user"
+    assert "x-wherry-ignored" not in client.post("/v1/chat/completions", json=HI).headers
+    strange = client.post("/v1/chat/completions", json={**HI, "ü\r\nX: y": 1})
+    assert strange.status_code == 200
+    assert "x" not in strange.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tools", [{"type": "function"}]),
+        ("tool_choice", "required"),
+        ("functions", [{}]),
+        ("response_format", {"type": "json_object"}),
+        ("audio", {"voice": "x"}),
+        ("modalities", ["text", "audio"]),
+    ],
+)
+def test_fields_whose_neglect_would_change_the_answer(client, name, value):
+    found = error(client.post("/v1/chat/completions", json={**HI, name: value}), 400)
+    assert found["param"] == name
+    harmless = {"response_format": {"type": "text"}, "tool_choice": "none", "modalities": ["text"]}
+    assert client.post("/v1/chat/completions", json={**HI, **harmless}).status_code == 200
+
+
+def test_key(make):
+    client = TestClient(create_app(MLCEngine.of(make()), api_key="söcret"))
+    assert client.get("/health").status_code == 200
+    for path in ("/", "/v1/models", "/nowhere"):
+        assert error(client.get(path), 401)["code"] == "invalid_api_key"
+    wrong = {"Authorization": "Bearer x"}
+    assert client.get("/v1/models", headers=wrong).status_code == 401
+    key = "söcret".encode()
+    assert client.get("/v1/models", headers={b"Authorization": b"Bearer " + key}).status_code == 200
+    assert client.get("/v1/models", headers={b"x-api-key": key}).status_code == 200
+
+
+def test_body_limit(make):
+    client = TestClient(create_app(MLCEngine.of(make()), max_body=1000))
+    assert error(client.post("/v1/completions", content=b" " * 1001), 413)["code"]
+
+    def pieces():  # without Content-Length
+        for _ in range(20):
+            yield b" " * 100
+
+    assert error(client.post("/v1/completions", content=pieces()), 413)["code"]
+    assert client.post("/v1/completions", json={"prompt": "a"}).status_code == 200
+
+
+def test_a_full_queue_is_429(make):
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
+    client = TestClient(create_app(MLCEngine.of(model), max_queue=0))
+    streams = [MLCEngine.of(model).chat.completions.create(**HI, stream=True) for _ in range(16)]
+    response = client.post("/v1/chat/completions", json=HI)
+    assert error(response, 429)["code"] == "queue_full"
+    assert response.headers["retry-after"] == "1"
+    assert error(client.post("/v1/completions", json={"prompt": "a", "n": 17}), 400)["param"] == "n"
+    streams[0].close()
+    short = {"prompt": "a", "max_tokens": 1}
+    assert client.post("/v1/completions", json=short).status_code == 200
+    for stream in streams:
+        stream.close()
+
+
+def test_cors_is_off_unless_asked_for(make):
+    preflight = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    name = "access-control-allow-origin"
+    off = TestClient(create_app(MLCEngine.of(make()), api_key="k"))
+    assert name not in off.options("/v1/models", headers=preflight).headers
+    on = TestClient(create_app(MLCEngine.of(make()), api_key="k", cors=["https://a.example"]))
+    response = on.options("/v1/models", headers=preflight)
+    assert response.status_code == 200
+    assert response.headers[name] == "https://a.example"
+
+
+def test_sse_bytes(make):
+    with live(make("a")) as url:
+        body = json.dumps({**HI, "stream": True, "user": "me"}).encode()
+        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            assert answer.headers["x-wherry-ignored"] == "user"
+            text = answer.read().decode()
+    assert text.endswith("data: [DONE]\n\n")
+    events = [json.loads(e.removeprefix("data: ")) for e in text.split("\n\n")[:-2]]
+    assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert events[0]["object"] == "chat.completion.chunk"
+    assert events[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com", "192.168.1.2"])
+def test_serve_refuses_other_machines_without_a_key(host):
+    with pytest.raises(UsageError, match="API key"):
+        serve("no such model", host)
+
+
+SERVE = """
+import sys
+from tests.runtime.conftest import make_model
+from wherry.runtime import MLCEngine, serve
+model = make_model("one two " * 50, step_seconds=0.01)
+serve(MLCEngine.of(model), port=0, on_ready=lambda url: print(url, flush=True))
+print("drained", model.stats().finished, flush=True)
+"""
+
+
+def test_sigterm_drains():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        url = process.stdout.readline().strip()
+        texts = []
+
+        def ask():
+            body = json.dumps(HI).encode()
+            with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+                texts.append(json.load(answer)["choices"][0]["message"]["content"])
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        thread.join(20)
+        assert process.wait(20) == 0
+        assert process.stdout.read() == "drained 1\n"
+    assert texts == ["one two " * 50]
+    host, port = url.removeprefix("http://").split(":")
+    with pytest.raises(OSError):
+        socket.create_connection((host, int(port)), timeout=1).close()

@@ -1,0 +1,115 @@
+"""Tiny random models as Hugging Face saves them, compiled once a session, and run step by step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+import tvm
+from tvm import relax
+
+from wherry.artifact import read_manifest
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.compiler.weight_cache import load_state
+
+COMMON: dict[str, Any] = {
+    "vocab_size": 320,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
+    """Save a random float32 model with norms away from one; returns it, ready to evaluate."""
+    torch.manual_seed(seed)
+    cfg = transformers.AutoConfig.for_model(model_type, **{**COMMON, **config})
+    model = transformers.AutoModelForCausalLM.from_config(cfg).float().eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name:
+                p.copy_(1 + 0.2 * torch.randn_like(p))
+            elif name.endswith("bias"):
+                p.copy_(0.1 * torch.randn_like(p))
+            else:
+                p.copy_(torch.randn_like(p) * 0.08)
+    model.save_pretrained(folder)
+    return model
+
+
+@dataclass
+class Sequence:
+    """One sequence's pages and length."""
+
+    pages: list[int]
+    length: int = 0
+
+
+@dataclass
+class Runner:
+    """A compiled folder in TVM's virtual machine; state and pages are kept here, in the open."""
+
+    folder: Path
+    pages: int = 64
+    sequences: dict[int, Sequence] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        manifest = read_manifest(self.folder)
+        module = tvm.runtime.load_module(str(self.folder / manifest.library))
+        self.vm = relax.VirtualMachine(module, tvm.cpu())
+        self.metadata = json.loads(str(self.vm["_metadata"]()))
+        stored = load_state(self.folder)
+        self.params = [self._parameter(entry, stored) for entry in self.metadata["params"]]
+        (state,) = self.metadata["state"]
+        shape = (self.pages, *state["shape"])
+        # Stale, finite rubbish: what a page held before must never matter.
+        rubbish = np.random.default_rng(7).normal(size=shape).astype(state["dtype"])
+        self.state = [tvm.runtime.tensor(rubbish) for _ in range(state["layers"])]
+        self.free = list(np.random.default_rng(5).permutation(self.pages))
+
+    def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
+        sources = [tvm.runtime.tensor(stored[name]) for name in entry["from"]]
+        if "pack" not in entry:
+            return sources[0]
+        made = self.vm[entry["pack"]](*sources)
+        made = made[entry["index"]] if "index" in entry else made
+        assert list(made.shape) == entry["shape"] and str(made.dtype) == entry["dtype"]
+        return made
+
+    def step(self, rows: dict[int, list[int]]) -> dict[int, np.ndarray]:
+        """Feed tokens to sequences, all in one batch; the logits [tokens, vocab] of each."""
+        size = self.metadata["page_size"]
+        tokens, positions, owners, starts, page_starts, ids = [], [], [], [0], [0], []
+        for number, (name, new) in enumerate(rows.items()):
+            sequence = self.sequences.setdefault(name, Sequence([]))
+            tokens += new
+            positions += range(sequence.length, sequence.length + len(new))
+            owners += [number] * len(new)
+            starts.append(len(tokens))
+            sequence.length += len(new)
+            while len(sequence.pages) * size < sequence.length:
+                sequence.pages.append(int(self.free.pop()))
+            ids += sequence.pages
+            page_starts.append(len(ids))
+        wanted = list(range(len(tokens)))
+        arrays = [tokens, positions, owners, starts, page_starts, ids, wanted]
+        inputs = [tvm.runtime.tensor(np.array(a, np.int32)) for a in arrays]
+        logits = self.vm["forward"](*inputs, self.state, self.params).numpy()
+        return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
+
+
+def compiled(folder: Path, quant: str = "q0f32", target: str = "cpu") -> Path:
+    """Compile with room for the logits of every row."""
+    return ensure_artifact(
+        str(folder), quant=quant, target=target, limits=Limits(max_batch=256, prefill_chunk=256)
+    )
