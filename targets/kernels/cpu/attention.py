@@ -14,7 +14,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import AttentionSpec
+from wherry.targets.kernels.specs import AttentionSpec
+
 from . import vector as v
 from .isa import Isa
 

@@ -11,7 +11,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RMSNormSpec
+from wherry.targets.kernels.specs import RMSNormSpec
+
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row

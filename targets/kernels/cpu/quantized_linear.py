@@ -8,13 +8,15 @@ last into one accumulator a row and panel.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..kernel_set import PackedLinear
-from ..specs import LinearSpec
+from wherry.targets.kernels.kernel_set import PackedLinear
+from wherry.targets.kernels.specs import LinearSpec
+
 from . import vector as v
 from .isa import Isa
 from .q4_layout import GROUP, ZERO, groups, pack_q4, packed_shapes
@@ -53,13 +55,13 @@ def _int8_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         XZ = T.sblock_alloc_buffer((m, g), "int32")  # -7 * sum of the int8
         each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, row))
         for p in loop(shape[0]):
-            over_rows(m, (12, 4, 1), lambda h, row: _int8_tile(XQ, XS, XZ, W, S, Y, h, row, p))
+            over_rows(m, (12, 4, 1), partial(_int8_tile, XQ, XS, XZ, W, S, Y, p))
 
     return linear
 
 
 def _int8_tile(
-    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any
+    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, p: Any, height: int, row: Any
 ) -> None:
     """Emit Y[row : row + height, panel p]."""
     ramp = T.ramp(*_RAMP)
@@ -119,12 +121,12 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         for p in loop(shape[0]):
-            over_rows(m, heights, lambda h, row: _float_tile(X, W, S, Y, h, row, p, isa))
+            over_rows(m, heights, partial(_float_tile, X, W, S, Y, p, isa))
 
     return linear
 
 
-def _float_tile(X: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any, isa: Isa) -> None:
+def _float_tile(X: Any, W: Any, S: Any, Y: Any, p: Any, isa: Isa, height: int, row: Any) -> None:
     """Emit Y[row : row + height, panel p]."""
     k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
     with T.sblock("tile"):

@@ -8,7 +8,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RopeAppendSpec
+from wherry.targets.kernels.specs import RopeAppendSpec
+
 from . import vector as v
 from .isa import Isa
 from .norm import inverse_rms
