@@ -70,13 +70,15 @@ int32_t StandardSampler::draw(const Request& request, const float* x, int64_t vo
   const SamplingParams& params = request.params;
   double u = uniform(params.seed, static_cast<uint64_t>(request.output_size()));
   float scale = inverse_of(params.temperature);
+  if (params.top_k > 0 || params.top_p < 1) {
+    // top-k needs the total of its own tokens only
+    double total = params.top_k > 0 ? 0 : exponentials(x, vocab, maximum, scale, nullptr, nullptr);
+    return draw_from_likeliest(u, params, x, vocab, maximum, scale, total);
+  }
   weights_.resize(static_cast<size_t>(vocab));
   block_sums_.resize(static_cast<size_t>((vocab + kSoftmaxBlock - 1) / kSoftmaxBlock));
   double total = exponentials(x, vocab, maximum, scale, weights_.data(), block_sums_.data());
-  if (params.top_k == 0 && params.top_p >= 1) {
-    return draw_from_all(u, params.min_p, vocab, total);
-  }
-  return draw_from_likeliest(u, params, x, vocab, maximum, scale, total);
+  return draw_from_all(u, params.min_p, vocab, total);
 }
 
 int32_t StandardSampler::draw_from_all(double u, float min_p, int64_t vocab, double total) {
