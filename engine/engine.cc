@@ -117,9 +117,9 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const core_params
   check_prompt(tokens, n);
   const Metadata& metadata = model_->metadata();
   SamplingParams checked = checked_params(params, metadata.vocab_size);
-  auto request = std::make_unique<Request>(id, std::vector<int32_t>(tokens, tokens + n),
-                                           std::move(checked), config_.context, pool_,
-                                           static_cast<int32_t>(metadata.page_size));
+  auto request =
+      std::make_unique<Request>(id, std::vector<int32_t>(tokens, tokens + n), std::move(checked),
+                                config_.context, pool_, static_cast<int32_t>(metadata.page_size));
   check_fits(*request);
   Lock lock(mutex_);
   if (requests_.count(id) != 0) {

@@ -18,7 +18,8 @@ constexpr int64_t kWidening = 8;
 
 float penalised(float logit, int32_t count, const SamplingParams& params) {
   float x = logit > 0 ? logit / params.repetition_penalty : logit * params.repetition_penalty;
-  if (count > 0) x -= params.presence_penalty + static_cast<float>(count) * params.frequency_penalty;
+  if (count > 0)
+    x -= params.presence_penalty + static_cast<float>(count) * params.frequency_penalty;
   return x;
 }
 
@@ -109,9 +110,9 @@ int32_t StandardSampler::draw_from_all(double u, float min_p, int64_t vocab, dou
   return static_cast<int32_t>(chosen);
 }
 
-int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& params,
-                                             const float* x, int64_t vocab, float maximum,
-                                             float scale, double total) {
+int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& params, const float* x,
+                                             int64_t vocab, float maximum, float scale,
+                                             double total) {
   auto weight = [&](int32_t id) {
     return static_cast<double>(exp_float((x[id] - maximum) * scale));
   };

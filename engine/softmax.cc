@@ -94,8 +94,8 @@ RowMaximum row_maximum(const float* x, int64_t n) {
   return {value, index, valid};
 }
 
-double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature,
-                    float* out, double* block_sums) {
+double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature, float* out,
+                    double* block_sums) {
   float scratch[kSoftmaxBlock];
   double total = 0;
   for (int64_t start = 0; start < n; start += kSoftmaxBlock) {

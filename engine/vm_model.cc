@@ -46,8 +46,7 @@ ffi::Function open_executable(const std::string& lib) {
       return ffi::Function::FromTyped([library, load = *load]() -> ffi::Any { return load(); });
     }
   } catch (const ffi::Error& error) {
-    const bool no_runtime =
-        !ffi::Function::GetGlobal("vm.builtin.copy").has_value();
+    const bool no_runtime = !ffi::Function::GetGlobal("vm.builtin.copy").has_value();
     throw Error(CORE_INCOMPATIBLE,
                 concat(lib, " cannot be loaded: ", std::string(error.message()),
                        no_runtime ? "\nTVM's run time is not in this process: load libtvm_runtime "
@@ -210,7 +209,8 @@ class VmModel : public Model {
 // The results of a pack function: a tensor, or a tuple of them.
 std::vector<ffi::Tensor> tensors_of(const ffi::Any& result, const std::string& name) {
   if (auto tensor = result.as<ffi::Tensor>()) return {*tensor};
-  if (auto tuple = result.try_cast<ffi::Array<ffi::Tensor>>()) return {tuple->begin(), tuple->end()};
+  if (auto tuple = result.try_cast<ffi::Array<ffi::Tensor>>())
+    return {tuple->begin(), tuple->end()};
   throw Error(CORE_INCOMPATIBLE, name + " returns neither a tensor nor a tuple of tensors");
 }
 

@@ -46,21 +46,21 @@ typedef enum {
 
 /* Sampling and limits of one request. Zero-initialise, then call core_params_init. */
 typedef struct {
-  int32_t max_tokens;        /* >= 1, or 0: until the context ends */
-  float temperature;         /* >= 0; 0 is greedy */
-  float top_p;               /* (0, 1] */
-  int32_t top_k;             /* 0: all */
-  float min_p;               /* [0, 1) share of the most likely token's probability */
-  float repetition_penalty;  /* > 0; 1 is none; over prompt and output */
-  float presence_penalty;    /* 0 is none; over the output */
-  float frequency_penalty;   /* 0 is none; over the output */
-  uint64_t seed;             /* the request's own generator */
-  const int32_t* stop_ids;   /* [n_stop_ids], copied by core_add */
+  int32_t max_tokens;       /* >= 1, or 0: until the context ends */
+  float temperature;        /* >= 0; 0 is greedy */
+  float top_p;              /* (0, 1] */
+  int32_t top_k;            /* 0: all */
+  float min_p;              /* [0, 1) share of the most likely token's probability */
+  float repetition_penalty; /* > 0; 1 is none; over prompt and output */
+  float presence_penalty;   /* 0 is none; over the output */
+  float frequency_penalty;  /* 0 is none; over the output */
+  uint64_t seed;            /* the request's own generator */
+  const int32_t* stop_ids;  /* [n_stop_ids], copied by core_add */
   size_t n_stop_ids;
-  const int32_t* bias_ids;   /* [n_bias], copied by core_add */
-  const float* bias_values;  /* [n_bias], added to the logits */
+  const int32_t* bias_ids;  /* [n_bias], copied by core_add */
+  const float* bias_values; /* [n_bias], added to the logits */
   size_t n_bias;
-  int32_t top_logprobs;      /* 0..CORE_MAX_TOP_LOGPROBS alternatives in each event */
+  int32_t top_logprobs; /* 0..CORE_MAX_TOP_LOGPROBS alternatives in each event */
 } core_params;
 
 #define CORE_MAX_TOP_LOGPROBS 20
@@ -68,23 +68,23 @@ typedef struct {
 /* Fixed size, so that a host pulls a batch of them into one array. */
 typedef struct {
   uint64_t id;
-  int32_t token;          /* -1: none */
-  int32_t finish;         /* core_finish */
-  float logprob;          /* natural logarithm, of the unscaled distribution (temperature 1) */
-  int32_t n_top;          /* how many of the two arrays below are set */
+  int32_t token;  /* -1: none */
+  int32_t finish; /* core_finish */
+  float logprob;  /* natural logarithm, of the unscaled distribution (temperature 1) */
+  int32_t n_top;  /* how many of the two arrays below are set */
   int32_t top_ids[CORE_MAX_TOP_LOGPROBS];
   float top_logprobs[CORE_MAX_TOP_LOGPROBS];
 } core_event;
 
 typedef struct {
-  uint64_t steps;            /* model runs since creation or reset */
-  uint64_t prefill_tokens;   /* prompt tokens computed */
-  uint64_t decode_tokens;    /* tokens sampled */
-  uint64_t finished;         /* requests ended, whatever the reason */
+  uint64_t steps;          /* model runs since creation or reset */
+  uint64_t prefill_tokens; /* prompt tokens computed */
+  uint64_t decode_tokens;  /* tokens sampled */
+  uint64_t finished;       /* requests ended, whatever the reason */
   int32_t waiting, prefilling, running;
   int32_t pages_total, pages_free; /* of the KV cache, page_size tokens each */
   int32_t page_size;
-  double model_seconds;      /* wall time inside the compiled model */
+  double model_seconds; /* wall time inside the compiled model */
   double sample_seconds;
 } core_stats_t;
 
@@ -133,8 +133,8 @@ WHERRY_API int core_step(core_engine* engine, core_event* events, size_t cap, si
 WHERRY_API int core_start(core_engine* engine);
 WHERRY_API int core_stop(core_engine* engine); /* finishes the step under way; requests stay */
 /* Waits until there is an event, or timeout_ms passed (then *n is 0); -1 waits for ever. */
-WHERRY_API int core_wait_events(core_engine* engine, core_event* events, size_t cap,
-                                int timeout_ms, size_t* n);
+WHERRY_API int core_wait_events(core_engine* engine, core_event* events, size_t cap, int timeout_ms,
+                                size_t* n);
 /* Wakes one core_wait_events, which then gives *n = 0. */
 WHERRY_API int core_wake(core_engine* engine);
 

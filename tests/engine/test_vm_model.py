@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from wherry.artifact import INTERFACE_HASH
 
 from . import core as abi
