@@ -85,7 +85,8 @@ class Engine {
 
   bool has_work() const { return !queues_.active.empty() || !queues_.waiting.empty(); }
   bool is_under_way(const Request& request) const;
-  void emit(const core_event& event, std::string error = {});
+  void emit(const Request& request, core_finish finish, const Sample* sample,
+            const std::string& error = {});
   // Removes a request, whose last event is queued; its pages return to the pool.
   void forget(Request& request);
   void finish_without_token(Request& request, core_finish reason, const std::string& error = {});
