@@ -51,8 +51,8 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
                             metadata.context, problems);
   int64_t whole = std::min(max_batch * context, most_tokens);
   int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : whole;
-  int64_t chunk = bounded(reader, "prefill_chunk", std::max<int64_t>(256, max_batch), 1, kMaxRows,
-                          problems);
+  int64_t chunk =
+      bounded(reader, "prefill_chunk", std::max<int64_t>(256, max_batch), 1, kMaxRows, problems);
   if (chunk < max_batch) {
     problems.add("\"prefill_chunk\" is ", chunk, ", but it is the number of rows of one step and ",
                  "must hold max_batch (", max_batch, ") of them");

@@ -38,10 +38,10 @@ TEST(given_values) {
 }
 
 TEST(everything_wrong_is_named) {
-  std::string text = ERROR_OF(
-      CORE_INVALID_ARGUMENT,
-      parse_engine_config(R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})",
-                          library()));
+  std::string text =
+      ERROR_OF(CORE_INVALID_ARGUMENT,
+               parse_engine_config(
+                   R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})", library()));
   CHECK_CONTAINS(text, "\"max_batch\" is 0; accepted are 1..4096");
   CHECK_CONTAINS(text, "\"context\" is 513; accepted are 2..512");
   CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");

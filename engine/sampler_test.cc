@@ -63,7 +63,7 @@ std::vector<double> reference(const std::vector<float>& x, const core_params& p)
 
 // Draws by chi-square against the reference; tokens of no probability must never come.
 void check_distribution(core_params params, const std::vector<float>& x) {
-  constexpr int kDraws = 20000;
+  constexpr int kDraws = 10000;
   std::vector<double> expected = reference(x, params);
   std::vector<int> counts(x.size(), 0);
   Fixture fixture(params, static_cast<int64_t>(x.size()));
