@@ -56,7 +56,7 @@ def test_all_that_is_wrong_is_in_one_error(tmp_path):
 def test_a_truncated_file_is_found_without_hashing(tmp_path):
     write(tmp_path)
     (tmp_path / "model.so").write_bytes(b"lib")
-    with pytest.raises(ArtifactError, match="model.so has 3 bytes, not 7"):
+    with pytest.raises(ArtifactError, match=r"model\.so has 3 bytes, not 7"):
         artifact.verify(tmp_path, hashes=False)
 
 
