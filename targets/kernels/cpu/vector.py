@@ -112,7 +112,7 @@ def max_lanes(value: Expr, lanes: int) -> Expr:
     return fold(value, lanes, maximum)
 
 
-# Two vectors of 16 lanes, seen as four groups of four lanes, are added pairwise so that half as many
+# Two vectors of 16 lanes, four groups of four, are added pairwise so that half as many
 # lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
 _GROUPS = range(0, 16, 4)
 _ROUNDS = (
