@@ -1,4 +1,4 @@
-"""From a model folder to a served answer, as a person would: processes of their own, real models."""
+"""From a model folder to a served answer, as a person would: whole processes, real models."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_demo_answers_the_question(demo, question, answer):
 def server(demo):
     """The address of `wherry serve demo` in a process of its own."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "wherry", "serve", str(demo[0]), "--port", "0", "--model-name", "demo"],
+        [sys.executable, "-m", "wherry", "serve", str(demo[0]), "--port=0", "--model-name=demo"],
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),

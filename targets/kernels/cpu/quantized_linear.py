@@ -24,6 +24,7 @@ from .quantize_rows import WORDS, quantize_row
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 
 _RAMP = (0, 1, PANEL)
+_AHEAD = 16  # groups between a prefetch and its use: 4 KiB
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
@@ -73,6 +74,8 @@ def _int8_tile(
         for i in range(height):
             T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
         with T.serial(int(S.shape[1])) as g:
+            if height == 1:
+                _prefetch(W, p, g + _AHEAD)
             for j in range(4):
                 word = W[p, g, j, T.ramp(*_RAMP)]
                 T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 0), [j, ramp])
@@ -87,6 +90,24 @@ def _int8_tile(
                 T.buffer_store(sums, added, [i, ramp])
         for i in range(height):
             store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
+
+
+def _prefetch(W: Any, p: Any, g: Any) -> None:
+    """Emit prefetches of a group's weights: the hardware's own stop at the end of every 4 KiB page.
+
+    They may run past the last weight; a prefetch does not fault.
+    """
+    for j in range(4):
+        T.evaluate(
+            T.call_llvm_intrin(
+                "void",
+                "llvm.prefetch.p0",
+                T.address_of(W[p, g, j, 0]),
+                T.int32(0),  # to read
+                T.int32(3),  # keep in all caches
+                T.int32(1),  # data
+            )
+        )
 
 
 def _nibble(word: Any, mask: int, shift: int) -> Any:

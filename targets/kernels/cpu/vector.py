@@ -112,7 +112,7 @@ def max_lanes(value: Expr, lanes: int) -> Expr:
     return fold(value, lanes, maximum)
 
 
-# Two vectors of 16 lanes, four groups of four, are added pairwise so that half as many
+# Two vectors of 16 lanes, seen as four groups of four, are added pairwise so that half as many
 # lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
 _GROUPS = range(0, 16, 4)
 _ROUNDS = (
@@ -139,7 +139,8 @@ def sum_of_each(vectors: list[Expr], lanes: int) -> Expr:
     """Sums of 16 vectors of at most 16 lanes, as one vector: 45 operations, not 16 reductions."""
     if lanes < 16:
         widen = [min(i, lanes) for i in range(16)]
-        vectors = [shuffle([x, splat(0.0, lanes)], widen) for x in vectors]
+        zeros = [splat(0.0, lanes)] * (16 // lanes - 1)
+        vectors = [shuffle([x, *zeros], widen) for x in vectors]
     vectors = [let(x) for x in vectors]
     for low, high in _ROUNDS:
         pairs = zip(vectors[0::2], vectors[1::2], strict=True)
