@@ -37,8 +37,12 @@ FEATURES = {
     "fma": "fma",
     "fullfp16": "asimdhp",
     "i8mm": "i8mm",
+    "lzcnt": "abm",
+    "movbe": "movbe",
     "neon": "asimd",
+    "popcnt": "popcnt",
     "sse4.2": "sse4_2",
+    "ssse3": "ssse3",
 }
 TRIPLES = {
     "x86_64": "x86_64-unknown-linux-gnu",

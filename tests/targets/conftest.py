@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,12 +14,21 @@ from tvm.tirx import PrimFunc
 from wherry.artifact import cpu_features
 from wherry.targets.kernels.cpu import Isa, isa_from_features
 
+AVX512 = Isa(lanes=16, registers=32, fma=True)
+AVX2 = Isa(lanes=8, registers=16, fma=True)
+SSE = Isa(lanes=4, registers=16, fma=False)
+# LLVM's CPU, what kernels are generated for, what this CPU must have to run them.
 MACHINES = {
-    "avx512vnni": ("cascadelake", Isa(lanes=16, registers=32, fma=True, dot="vnni512")),
-    "avx2": ("haswell", Isa(lanes=8, registers=16, fma=True)),
-    "sse2": ("x86-64", Isa(lanes=4, registers=16, fma=False)),
+    "avx512vnni": ("cascadelake", replace(AVX512, dot="vnni512"), {"avx512_vnni"}),
+    "avx512": ("skylake-avx512", replace(AVX512, dot="avx2"), {"avx512bw", "avx512vl"}),
+    # 256-bit vectors of AVX512-VNNI: the intrinsic is the one of AVX-VNNI.
+    "avxvnni": ("cascadelake", replace(AVX2, dot="avxvnni"), {"avx512_vnni", "avx512vl"}),
+    "avx2": ("haswell", replace(AVX2, dot="avx2"), {"avx2", "fma"}),
+    "avx2float": ("haswell", AVX2, {"avx2", "fma"}),
+    "ssse3": ("x86-64-v2", replace(SSE, dot="ssse3"), {"ssse3", "sse4_1"}),
+    "sse2": ("x86-64", SSE, {"sse2"}),
 }
-NEEDS = {"avx512vnni": {"avx512_vnni"}, "avx2": {"avx2", "fma"}, "sse2": {"sse2"}}
+FAMILIES = ("avx512vnni", "avx2", "sse2")  # that differ in every kernel
 
 
 @dataclass(frozen=True)
@@ -43,17 +52,32 @@ class Machine:
 
 
 def machine(name: str) -> Machine:
-    missing = NEEDS[name] - cpu_features()
-    if missing:
+    cpu, isa, needs = MACHINES[name]
+    if missing := needs - cpu_features():
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
-    cpu, isa = MACHINES[name]
     return Machine(isa, Target({"kind": "llvm", "mcpu": cpu}))
 
 
-@pytest.fixture(params=list(MACHINES))
+@pytest.fixture(params=FAMILIES)
 def any_machine(request: pytest.FixtureRequest) -> Machine:
     """Each instruction set that this CPU runs."""
     return machine(request.param)
+
+
+@pytest.fixture(params=[m for m in MACHINES if m not in FAMILIES])
+def more_machines(request: pytest.FixtureRequest) -> Machine:
+    """Instruction sets whose 4-bit linear is of their own."""
+    return machine(request.param)
+
+
+@pytest.fixture
+def int8_machines() -> list[Machine]:
+    """Those that this CPU runs, with int8 dot products and FMA."""
+    kinds = [k for k, (_, isa, _) in MACHINES.items() if isa.dot != "none" and isa.fma]
+    runs = [k for k in kinds if MACHINES[k][2] <= cpu_features()]
+    if len(runs) < 2:
+        pytest.skip(f"this CPU runs {runs or 'none'} of {kinds}: nothing to compare")
+    return [machine(k) for k in runs]
 
 
 @pytest.fixture

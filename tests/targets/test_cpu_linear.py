@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
-from wherry.targets.kernels.cpu import CpuKernels
+from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
 
 pytestmark = pytest.mark.cpu
 
@@ -39,6 +39,15 @@ def spec_of(n, k, scheme, scale_dtype):
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
 @pytest.mark.parametrize(("n", "k"), SHAPES)
 def test_linear(any_machine, n, k, scheme, scale_dtype):
+    check_linear(any_machine, n, k, scheme, scale_dtype)
+
+
+@pytest.mark.parametrize(("n", "k"), SHAPES[::2])
+def test_q4_linear_of_each_instruction_set(more_machines, n, k):
+    check_linear(more_machines, n, k, "q4", "float16")
+
+
+def check_linear(any_machine, n, k, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     linear = CpuKernels(any_machine.isa).linear(spec_of(n, k, scheme, scale_dtype))
     stored, weight = portable(rng, n, k, scheme, scale_dtype)
@@ -59,6 +68,46 @@ def test_linear(any_machine, n, k, scheme, scale_dtype):
             assert np.array_equal(run(x[start : start + m]), y[start : start + m])
     order = rng.permutation(31)
     assert np.array_equal(run(x[order]), y[order])
+
+
+def test_all_int8_dot_products_give_the_same_bits(int8_machines):
+    """Extreme weights and activations too: nothing saturates."""
+    rng = np.random.default_rng(3)
+    n, k = 40, 96
+    stored, _ = portable(rng, n, k, "q4", "float32")
+    stored[0][:8] = 0xFFFFFFFF
+    x = rng.standard_normal((13, k)).astype("float32")
+    x[:2] = 1.0
+    x[2:4] = -1.0
+    results = []
+    for machine in int8_machines:
+        linear = CpuKernels(machine.isa).linear(spec_of(n, k, "q4", "float32"))
+        weights = packed(machine, linear, stored)
+        results.append(machine.build(linear.compute)(x, *weights, np.zeros((13, n), "float32"))[-1])
+    for result in results[1:]:
+        assert np.array_equal(result, results[0])
+    # Rows of equal activations and weights of 15 - 7 = 8: the largest sums there are.
+    np.testing.assert_allclose(results[0][0, :8], 8 * 32 * stored[1][:8].sum(1), rtol=1e-5)
+
+
+def test_what_an_instruction_set_uses():
+    def dot(*features):
+        return isa_from_features(features).dot
+
+    v3 = ("ssse3", "avx2", "fma")
+    v4 = (*v3, "avx512f", "avx512bw", "avx512vl")
+    assert [dot(*v4, "avx512vnni"), dot(*v4), dot(*v3, "avxvnni"), dot(*v3)] == [
+        "vnni512",
+        "avx2",
+        "avxvnni",
+        "avx2",
+    ]
+    assert [dot("ssse3"), dot("sse2"), dot()] == ["ssse3", "none", "none"]
+    assert [dot("neon", "dotprod"), dot("asimd", "asimddp"), dot("neon")] == [
+        "dotprod",
+        "dotprod",
+        "none",
+    ]
 
 
 def test_linear_in_parallel(here):

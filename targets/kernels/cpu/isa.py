@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+# Int8 dot product that the 4-bit kernels use; see int8_dot.py.
+Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "none"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isa:
@@ -14,7 +17,7 @@ class Isa:
     lanes: int  # float32 elements of a vector register: 16, 8 or 4
     registers: int  # vector registers
     fma: bool  # fused multiply-add in hardware
-    dot: Literal["vnni512", "none"] = "none"  # int8 dot product the 4-bit kernels use
+    dot: Dot = "none"
 
     @property
     def accumulators(self) -> int:
@@ -31,9 +34,12 @@ def isa_from_features(features: Iterable[str]) -> Isa:
     names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
         vnni = "avx512vnni" in names
-        return Isa(lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "none")
+        return Isa(lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "avx2")
     if {"avx2", "fma"} <= names:
-        return Isa(lanes=8, registers=16, fma=True)
+        vnni = "avxvnni" in names
+        return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
     if names & {"neon", "asimd"}:
-        return Isa(lanes=4, registers=32, fma=True)
-    return Isa(lanes=4, registers=16, fma=False)
+        # smmla (i8mm) would need the rows in pairs; sdot reads them as they are.
+        dotprod = names & {"dotprod", "asimddp"}
+        return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "none")
+    return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")

@@ -1,13 +1,16 @@
 """Linear layers with 4-bit weights, in the layout of `q4_layout`.
 
-With AVX512-VNNI: activations become int8, a scale for each 32 of a row, in a workspace of the
-kernel; a group's integer dot product starts at -7 * sum(activations), so the zero point is free.
+With an int8 dot product: activations become int8, a scale for each 32 of a row, in a workspace of
+the kernel; a group's integer dot product starts at -7 * sum(activations), so the zero point is
+free. Integers are exact and every variant rounds the same float operations: all that have FMA give
+the same bits.
 Elsewhere: activations stay float32 and nibbles become floats. Both add the groups from first to
 last into one accumulator a row and panel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,6 +21,7 @@ from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import LinearSpec
 
 from . import vector as v
+from .int8_dot import Int8Dot, int8_dot
 from .isa import Isa
 from .q4_layout import GROUP, ZERO, groups, pack_q4, packed_shapes
 from .quantize_rows import WORDS, quantize_row
@@ -29,8 +33,9 @@ _AHEAD = 16  # groups between a prefetch and its use: 4 KiB
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     """Kernels of a linear whose scheme is "q4"."""
-    compute = _int8_compute if isa.dot == "vnni512" else _float_compute
-    return PackedLinear(weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa))
+    dot = int8_dot(isa.dot)
+    compute = _int8_compute(spec, dot) if dot else _float_compute(spec, isa)
+    return PackedLinear(weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute)
 
 
 def _panel_loop(spec: LinearSpec) -> Any:
@@ -38,7 +43,7 @@ def _panel_loop(spec: LinearSpec) -> Any:
     return T.parallel if size >= PARALLEL_BYTES else T.serial
 
 
-def _int8_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
+def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     n, k, g = spec.out_features, spec.in_features, groups(spec.in_features)
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     loop = _panel_loop(spec)
@@ -56,40 +61,72 @@ def _int8_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         XZ = T.sblock_alloc_buffer((m, g), "int32")  # -7 * sum of the int8
         each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, row))
         for p in loop(shape[0]):
-            over_rows(m, (12, 4, 1), partial(_int8_tile, XQ, XS, XZ, W, S, Y, p))
+            over_rows(m, dot.heights, partial(_int8_tile, XQ, XS, XZ, W, S, Y, p, dot))
 
     return linear
 
 
 def _int8_tile(
-    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, p: Any, height: int, row: Any
+    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, p: Any, dot: Int8Dot, height: int, row: Any
 ) -> None:
     """Emit Y[row : row + height, panel p]."""
-    ramp = T.ramp(*_RAMP)
+    parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
     with T.sblock("tile"):
         T.reads()
         T.writes()
         sums = T.sblock_alloc_buffer((height, PANEL), "float32")
-        nibbles = T.sblock_alloc_buffer((8, PANEL), "int32")
         for i in range(height):
-            T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
-        with T.serial(int(S.shape[1])) as g:
-            if height == 1:
-                _prefetch(W, p, g + _AHEAD)
-            for j in range(4):
-                word = W[p, g, j, T.ramp(*_RAMP)]
-                T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 0), [j, ramp])
-                T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 4), [j + 4, ramp])
-            scale = v.let(T.Cast("float32x16", S[p, g, T.ramp(*_RAMP)]))
-            for i in range(height):
-                dot = T.broadcast(XZ[row + i, g], PANEL)
-                for j in range(8):
-                    dot = _dot(dot, nibbles[j, ramp], XQ[row + i, g * WORDS + j])
-                factor = scale * v.splat(XS[row + i, g], PANEL)
-                added = v.fma(T.Cast("float32x16", dot), factor, sums[i, ramp], PANEL)
-                T.buffer_store(sums, added, [i, ramp])
+            T.buffer_store(sums, v.splat(0.0, PANEL), [i, T.ramp(*_RAMP)])
+        # One row reads the weights as they lie in memory. More rows take the columns of one vector
+        # at a time: the operands of several do not fit into the registers.
+        for columns in [parts] if height == 1 else [[part] for part in parts]:
+            with T.serial(int(S.shape[1])) as g:
+                if height == 1:
+                    _prefetch(W, p, g + _AHEAD)
+                for part in columns:
+                    _int8_group(XQ, XS, XZ, W, S, sums, p, g, part, dot, row)
         for i in range(height):
-            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
+            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, T.ramp(*_RAMP)])
+
+
+def _int8_group(
+    XQ: Any,
+    XS: Any,
+    XZ: Any,
+    W: Any,
+    S: Any,
+    sums: Any,
+    p: Any,
+    g: Any,
+    columns: Any,
+    dot: Int8Dot,
+    row: Any,
+) -> None:
+    """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
+    lanes = dot.lanes
+    nibbles = _nibbles(W, p, g, columns, lanes)
+    scale = v.let(T.Cast(v.float_type(lanes), S[p, g, columns]))
+    for i in range(int(sums.shape[0])):
+        start = T.broadcast(XZ[row + i, g], lanes)
+        total = dot.compute(start, nibbles, _words(XQ, row + i, g, dot))
+        factor = scale * v.splat(XS[row + i, g], lanes)
+        product = T.Cast(v.float_type(lanes), total)
+        added = v.fma(product, factor, sums[i, columns], lanes, dot.fma)
+        T.buffer_store(sums, added, [i, columns])
+
+
+def _nibbles(W: Any, p: Any, g: Any, columns: Any, lanes: int) -> list[Any]:
+    """Weights of a group as bytes: vector j holds the four from k = 4j of each column."""
+    words = [W[p, g, j, columns] for j in range(4)]
+    return [v.let(_nibble(w, 0x0F0F0F0F, shift, lanes)) for shift in (0, 4) for w in words]
+
+
+def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
+    """Word j of a row's group, in all lanes."""
+    if not dot.by_element:
+        return lambda j: T.broadcast(XQ[row, g * WORDS + j], dot.lanes)
+    halves = [v.let(XQ[row, T.ramp(g * WORDS + h, 1, 4)]) for h in (0, 4)]
+    return lambda j: v.shuffle([halves[j // 4]], [j % 4] * dot.lanes)
 
 
 def _prefetch(W: Any, p: Any, g: Any) -> None:
@@ -110,20 +147,9 @@ def _prefetch(W: Any, p: Any, g: Any) -> None:
         )
 
 
-def _nibble(word: Any, mask: int, shift: int) -> Any:
-    shifted = T.shift_right(word, T.broadcast(T.int32(shift), PANEL)) if shift else word
-    return T.bitwise_and(shifted, T.broadcast(T.int32(mask), PANEL))
-
-
-def _dot(acc: Any, unsigned: Any, signed_word: Any) -> Any:
-    """acc[c] + sum over b of byte b of unsigned[c] * byte b of signed_word."""
-    return T.call_llvm_pure_intrin(
-        "int32x16",
-        "llvm.x86.avx512.vpdpbusd.512",
-        acc,
-        T.reinterpret("uint8x64", unsigned),  # LLVM wants bytes here, not words
-        T.reinterpret("int8x64", T.broadcast(signed_word, PANEL)),
-    )
+def _nibble(word: Any, mask: int, shift: int, lanes: int = PANEL) -> Any:
+    shifted = T.shift_right(word, T.broadcast(T.int32(shift), lanes)) if shift else word
+    return T.bitwise_and(shifted, T.broadcast(T.int32(mask), lanes))
 
 
 def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
