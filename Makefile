@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard engine/*.cc engine/*.h engine/include/*.h)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc)
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
@@ -19,7 +19,7 @@ test: lint native python installed
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror engine/*.cc engine/*.h engine/include/*.h
+	$(BIN)/clang-format --dry-run --Werror engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc
 	$(BIN)/mypy
 
 # The core and its C++ tests, plain and under the sanitizers.
@@ -40,7 +40,7 @@ installed: $(VENV)/.tested
 format: $(VENV)/.tested
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i engine/*.cc engine/*.h engine/include/*.h
+	$(BIN)/clang-format -i engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

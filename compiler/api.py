@@ -165,7 +165,7 @@ def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deploymen
     """Hash of all that determines a compiled folder."""
     inputs: dict[str, Any] = {
         "weights": json.loads((weights / MARKER).read_text()),
-        "target": preset.record() | {"device": dict(preset.device)},
+        "target": _inputs_of(preset),
         "scheme": scheme,
         "deployment": asdict(deployment),
         "interface": INTERFACE_HASH,
@@ -173,6 +173,15 @@ def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deploymen
         "compiler": _own_code(),
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
+    """What of a target determines the libraries that are made for it."""
+    return preset.record() | {
+        "device": dict(preset.device),
+        "library": preset.library,
+        "variants": [_inputs_of(variant) for variant in preset.variants],
+    }
 
 
 @cache

@@ -12,6 +12,7 @@ import tvm
 from tvm import IRModule, relax
 from tvm.ir import StringImm
 from tvm.relax.expr_functor import PyExprVisitor, visitor
+from tvm.support import cc
 from tvm.target import Target
 
 from wherry.artifact import INTERFACE_HASH
@@ -101,7 +102,8 @@ def build_library(
     with device:
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
-    executable.export_library(str(out))
+    link = cc.cross_compiler(target.linker) if target.linker else None
+    executable.export_library(str(out), fcompile=link)
     return Library(metadata=metadata, workspace=storage.total)
 
 

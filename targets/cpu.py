@@ -1,8 +1,13 @@
-"""CPUs: this machine ("cpu"), or a named one ("cpu:x86-64-v3", "cpu:znver4", "cpu:cortex-a76")."""
+"""CPUs: this machine ("cpu"), a named one ("cpu:znver4"), a level and all above ("cpu:x86-64-v3+").
+
+Of a level and all above it, a folder has a library each: the best that a machine runs is used.
+"""
 
 from __future__ import annotations
 
 import platform
+import shutil
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -48,35 +53,74 @@ TRIPLES = {
     "x86_64": "x86_64-unknown-linux-gnu",
     "aarch64": "aarch64-unknown-linux-gnu",
 }
+# Levels of x86-64 that kernels differ by, from least to most: LLVM's CPU and what is added to it.
+LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("x86-64-v2", ()),
+    ("x86-64-v3", ()),
+    ("x86-64-v3", ("avxvnni",)),
+    ("x86-64-v4", ()),
+    ("x86-64-v4", ("avx512vnni",)),
+)
 
 
 @lru_cache
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of this machine, or of LLVM's CPU `variant`.
+    """The preset of this machine, of LLVM's CPU `variant`, or with "+" of a level and all above it.
 
     Raises:
-        UsageError: LLVM knows no such CPU.
+        UsageError: LLVM knows no such CPU, or there is no such level.
     """
     here = platform.machine()
-    cpu, arch = (_native_cpu(here), here) if variant is None else (variant, _arch(variant, here))
+    if variant is None:
+        return _native(here)
+    if variant.endswith("+"):
+        return _levels(variant)
+    return _preset(variant, _arch(variant, here))
+
+
+def _preset(
+    cpu: str, arch: str, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
+) -> TargetPreset:
+    """Of LLVM's CPU `cpu` with features that are added or hidden."""
     device: dict[str, Any] = {"kind": "llvm", "mtriple": TRIPLES[arch], "mcpu": cpu}
+    if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
+        device["mattr"] = attributes
     features = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
-    if variant is None and (present := cpu_features()):
-        # A virtual machine may hide what the model name promises.
-        hidden = sorted(f for f in features if FEATURES[f] not in present)
-        features -= set(hidden)
-        if hidden:
-            device["mattr"] = [f"-{f}" for f in hidden]
+    native = arch == platform.machine()
+    linker = None if native else shutil.which(f"{arch}-linux-gnu-g++")
     return TargetPreset(
-        name=f"cpu:{cpu}",
+        name="+".join((f"cpu:{cpu}", *added)),
         device=device,
         host=device,
-        library="so" if arch == here else "tar",
+        library="so" if native or linker else "tar",
         features=tuple(sorted(FEATURES[f] for f in features)),
         dtype="float32",
         kv_dtype="float32",
         kernels=KernelsByName(CpuKernels(isa_from_features(features))),
+        linker=linker,
     )
+
+
+def _native(arch: str) -> TargetPreset:
+    """This machine, without what a virtual machine hides of its model's features."""
+    cpu = _native_cpu(arch)
+    whole = _preset(cpu, arch)
+    present = cpu_features()
+    hidden = [f for f, name in FEATURES.items() if name in whole.features and name not in present]
+    return _preset(cpu, arch, hidden=tuple(hidden)) if present and hidden else whole
+
+
+def _levels(variant: str) -> TargetPreset:
+    """The lowest level, with all above it as variants."""
+    names = list(dict.fromkeys(cpu for cpu, _ in LEVELS))
+    if variant[:-1] not in names:
+        raise UsageError(
+            f"There is no level {variant!r}; there are {', '.join(f'{n}+' for n in names)}. "
+            "Type: --target cpu:x86-64-v3+"
+        )
+    from_here = next(i for i, (cpu, _) in enumerate(LEVELS) if cpu == variant[:-1])
+    lowest, *above = (_preset(cpu, "x86_64", added) for cpu, added in LEVELS[from_here:])
+    return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
 
 
 def _native_cpu(arch: str) -> str:

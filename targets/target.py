@@ -27,6 +27,8 @@ class TargetPreset:
     dtype: str  # of activations
     kv_dtype: str  # of the cache
     kernels: KernelsByName
+    linker: str | None = None  # command that links a library for another machine than this
+    variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""

@@ -1,0 +1,133 @@
+// Tokens in, tokens out, from the command line: what runs a compiled model where there is no
+// Python.
+//
+//   wherry_generate [--runtime PATH] [--threads N] [--max-tokens N] LIBRARY WEIGHTS TOKEN...
+//
+// Decodes greedily and prints the new tokens on one line, and numbers of the run to stderr.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "wherry.h"
+
+namespace {
+
+constexpr char kUsage[] =
+    "usage: wherry_generate [--runtime PATH] [--threads N] [--max-tokens N] "
+    "LIBRARY WEIGHTS TOKEN...\n"
+    "  LIBRARY  compiled library, model.so\n"
+    "  WEIGHTS  folder with tensor-cache.json\n"
+    "  TOKEN    ids of the prompt\n"
+    "  --runtime     TVM's run time; default: libtvm_runtime.so, as the linker finds it\n"
+    "  --threads     of the kernels; default: all cores\n"
+    "  --max-tokens  default: 64\n";
+
+struct Arguments {
+  std::string runtime = "libtvm_runtime.so";
+  int threads = 0;
+  int max_tokens = 64;
+  std::string library, weights;
+  std::vector<int32_t> prompt;
+};
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw std::runtime_error(problem + "\n" + kUsage);
+}
+
+int32_t number(const std::string& text) {
+  size_t used = 0;
+  int value = -1;
+  try {
+    value = std::stoi(text, &used);
+  } catch (const std::exception&) {
+  }
+  if (value < 0 || used != text.size()) refuse("\"" + text + "\" is not a number from 0");
+  return value;
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments result;
+  std::vector<std::string> positional;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.rfind("--", 0) != 0) {
+      positional.push_back(word);
+      continue;
+    }
+    if (i + 1 == argc) refuse(word + " needs a value, or is not known");
+    std::string value = argv[++i];
+    if (word == "--runtime") {
+      result.runtime = value;
+    } else if (word == "--threads") {
+      result.threads = number(value);
+    } else if (word == "--max-tokens") {
+      result.max_tokens = number(value);
+    } else {
+      refuse("unknown option " + word);
+    }
+  }
+  if (positional.size() < 3) refuse("a library, weights and at least one token are needed");
+  result.library = positional[0];
+  result.weights = positional[1];
+  for (size_t i = 2; i < positional.size(); ++i) result.prompt.push_back(number(positional[i]));
+  return result;
+}
+
+void check(int status) {
+  if (status != CORE_OK) throw std::runtime_error(core_last_error());
+}
+
+// Steps until the one request ends; its tokens.
+std::vector<int32_t> run(core_engine* engine) {
+  std::vector<int32_t> tokens;
+  for (;;) {
+    core_event event;
+    size_t n = 0;
+    check(core_step(engine, &event, 1, &n));
+    if (n == 0) continue;
+    if (event.finish == CORE_ERROR) throw std::runtime_error(core_last_error());
+    if (event.token >= 0) tokens.push_back(event.token);
+    if (event.finish != CORE_RUNNING) return tokens;
+  }
+}
+
+void generate(const Arguments& arguments) {
+  if (dlopen(arguments.runtime.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    throw std::runtime_error(std::string("TVM's run time cannot be loaded: ") + dlerror());
+  }
+  std::string options = "{\"threads\": " + std::to_string(arguments.threads) + "}";
+  core_model* model = nullptr;
+  core_engine* engine = nullptr;
+  check(core_model_load(arguments.library.c_str(), arguments.weights.c_str(), "cpu",
+                        options.c_str(), &model));
+  check(core_create(model, nullptr, "{\"max_batch\": 1}", &engine));
+  core_params params;
+  core_params_init(&params);
+  params.temperature = 0;
+  params.max_tokens = arguments.max_tokens;
+  check(core_add(engine, 1, arguments.prompt.data(), arguments.prompt.size(), &params));
+  std::vector<int32_t> tokens = run(engine);
+  core_stats_t stats;
+  check(core_stats(engine, &stats));
+  for (size_t i = 0; i < tokens.size(); ++i) std::cout << (i ? " " : "") << tokens[i];
+  std::cout << std::endl;
+  std::cerr << tokens.size() << " tokens, " << stats.model_seconds << " s in the model\n";
+  check(core_destroy(engine));
+  check(core_model_free(model));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    generate(parse(argc, argv));
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::cerr << "wherry_generate: " << error.what() << "\n";
+    return EXIT_FAILURE;
+  }
+}
