@@ -10,7 +10,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from tvm import IRModule
 
@@ -27,9 +26,10 @@ from wherry.artifact import (
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 
-from .build import Deployment, Library, build_library
+from .build import Deployment
 from .convert import MARKER
 from .export import Program, export
+from .libraries import Libraries, build_libraries
 from .load import Described
 
 Progress = Callable[[str, int, int], None]
@@ -68,7 +68,7 @@ def package(
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir()
     try:
-        report = _Report(progress, dump)
+        report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
             described.config,
@@ -76,19 +76,9 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
         )
-        report("export", program.mod)
-        library = making / f"model.{target.library}"
-        built = build_library(
-            program,
-            target,
-            deployment,
-            library,
-            name=described.arch.name,
-            vocab_size=described.config.vocab_size,
-            on_phase=report,
-        )
-        report("generate", None)
-        files = {library.name: record(library), **_take_weights(weights, making)}
+        report("", "export", program.mod)
+        built = build_libraries(making, program, target, deployment, described, report)
+        files = {f.name: record(f) for f in built.files} | _take_weights(weights, making)
         manifest = Manifest(
             schema=SCHEMA_VERSION,
             key=key,
@@ -98,11 +88,11 @@ def package(
             name=name,
             architecture={"name": described.arch.name, "config": described.raw},
             quantization=scheme.name,
-            target=target.record(),
+            target=built.target,
             deployment=asdict(deployment),
-            memory=_memory(built, program),
+            memory=_memory(built, program, deployment.page_size),
             capabilities=("completion", "chat") if _has_template(making) else ("completion",),
-            library=library.name,
+            library=built.files[0].name,
             files=files,
         )
         write_atomically(making / MANIFEST, manifest.to_json())
@@ -114,19 +104,21 @@ def package(
 class _Report:
     """Counts phases for the progress, and writes modules for the dump."""
 
-    def __init__(self, progress: Progress | None, dump: Path | None) -> None:
+    def __init__(self, progress: Progress | None, dump: Path | None, libraries: int) -> None:
         self.progress = progress
         self.dump = dump
-        if dump:
-            dump.mkdir(parents=True, exist_ok=True)
+        self.done = 0
+        self.phases = 1 + libraries * (len(PHASES) - 1)  # the export is shared
 
-    def __call__(self, phase: str, mod: IRModule | None) -> None:
-        number = PHASES.index(phase) + 1
+    def __call__(self, level: str, phase: str, mod: IRModule | None) -> None:
+        self.done += 1
         if self.dump and mod is not None:
-            path = self.dump / f"{number}_{phase}.py"
+            folder = self.dump / level
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{PHASES.index(phase) + 1}_{phase}.py"
             path.write_text(mod.script(show_meta=False))
         if self.progress:
-            self.progress("compile", number, len(PHASES))
+            self.progress("compile", self.done, self.phases)
 
 
 def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
@@ -141,15 +133,16 @@ def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
     return files
 
 
-def _memory(library: Library, program: Program) -> dict[str, int]:
-    """Bytes that a run needs, known before it starts."""
+def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int]:
+    """Bytes that a run needs, known before it starts; with any of the libraries."""
     sizes = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
-    params: list[dict[str, Any]] = library.metadata["params"]
     page = program.layers * prod(program.page_shape) * sizes[program.kv_dtype]
     return {
-        "weights": sum(prod(p["shape"]) * sizes[p["dtype"]] for p in params),
-        "kv_per_token": page // library.metadata["page_size"],
-        "workspace": library.workspace,
+        "weights": max(
+            sum(prod(p["shape"]) * sizes[p["dtype"]] for p in params) for params in built.params
+        ),
+        "kv_per_token": page // page_size,
+        "workspace": built.workspace,
     }
 
 

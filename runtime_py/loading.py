@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from wherry import settings
-from wherry.artifact import MANIFEST, Manifest, read_manifest, verify, write_atomically
+from wherry.artifact import (
+    MANIFEST,
+    Manifest,
+    library_for,
+    read_manifest,
+    verify,
+    write_atomically,
+)
 from wherry.errors import UsageError
 
 from . import chat_template, jit
@@ -75,9 +82,11 @@ def verified(folder: Path) -> Manifest:
 
 
 def pack_dir(manifest: Manifest) -> Path:
-    """Where the packed weights of this artefact belong: the same files, the same folder."""
+    """Where the packed weights of this artefact belong: the same files and library, one folder."""
     content = json.dumps(sorted((n, r.sha256) for n, r in manifest.files.items()))
-    key = hashlib.sha256(f"{manifest.interface}{content}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(
+        f"{manifest.interface}{library_for(manifest)}{content}".encode()
+    ).hexdigest()[:24]
     return settings.cache_dir() / "packed" / key
 
 
@@ -99,7 +108,8 @@ def native_core(
     packed = pack_dir(manifest)
     packed.mkdir(parents=True, exist_ok=True)
     options = {**options, "pack_dir": str(packed)}
-    return NativeCore(open_core(), folder / manifest.library, folder, device, options, config)
+    library = folder / library_for(manifest)
+    return NativeCore(open_core(), library, folder, device, options, config)
 
 
 def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[str, int]:

@@ -105,6 +105,37 @@ def test_missing_cpu_features(monkeypatch):
     assert "avx512f" in problem and "avx2" not in problem
 
 
+V3 = {"avx2", "fma"}
+V4 = V3 | {"avx512f", "avx512bw"}
+
+
+@pytest.mark.parametrize(
+    ("has", "library"),
+    [
+        (V3, "model.so"),
+        (V3 | {"avx_vnni"}, "v3vnni.so"),
+        (V4, "v4.so"),
+        (V4 | {"avx_vnni"}, "v4.so"),
+        (V4 | {"avx512_vnni", "sse4a"}, "v4vnni.so"),
+        (V4 - {"avx512bw"} | {"avx512_vnni"}, "model.so"),
+        (frozenset(), "model.so"),
+    ],
+)
+def test_the_best_library_that_a_machine_runs(tmp_path, has, library):
+    levels = {
+        "v3vnni.so": V3 | {"avx_vnni"},
+        "v4.so": V4,
+        "v4vnni.so": V4 | {"avx512_vnni"},
+    }
+    variants = [{"name": n, "library": n, "features": sorted(f)} for n, f in levels.items()]
+    write(tmp_path, target={"kind": "llvm", "features": sorted(V3), "variants": variants})
+    assert artifact.library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
+
+
+def test_a_folder_with_one_library(tmp_path):
+    assert artifact.library_for(write(tmp_path), frozenset(V4)) == "model.so"
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a"
     artifact.write_atomically(path, "old")

@@ -13,7 +13,7 @@ import transformers
 import tvm
 from tvm import relax
 
-from wherry.artifact import read_manifest
+from wherry.artifact import library_for, read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.weight_cache import load_state
 
@@ -65,7 +65,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder)
-        module = tvm.runtime.load_module(str(self.folder / manifest.library))
+        module = tvm.runtime.load_module(str(self.folder / library_for(manifest)))
         self.vm = relax.VirtualMachine(module, tvm.cpu())
         self.metadata = json.loads(str(self.vm["_metadata"]()))
         stored = load_state(self.folder)

@@ -1,7 +1,7 @@
 """The compiled model: a folder with a manifest, `wherry.json`, that every runtime checks.
 
     wherry.json            this record
-    model.so | model.tar   the compiled library
+    model.so | model.tar   the compiled library; beside it model.LEVEL.so for faster machines
     tensor-cache.json      the weights' index, and params_shard_*.bin
     config.json            the architecture, as Hugging Face has it
     tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
@@ -54,11 +54,13 @@ class Manifest:
     name: str  # what `wherry list` and /v1/models show
     architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
     quantization: str  # scheme, "q4f16_1"
-    target: dict[str, Any]  # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...]}
+    # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]};
+    # variants, where there are any: {"name", "features", "library"}, from least to most
+    target: dict[str, Any]
     deployment: dict[str, int]  # {"context", "max_batch", "prefill_chunk", "page_size"}
     memory: dict[str, int]  # bytes: {"weights", "kv_per_token", "workspace"}
     capabilities: tuple[str, ...]
-    library: str  # file name
+    library: str  # file name; see library_for
     files: dict[str, FileRecord]
 
     def to_json(self) -> str:
@@ -182,6 +184,19 @@ def machine_problems(target: Mapping[str, Any]) -> list[str]:
             "which this machine lacks"
         )
     return problems
+
+
+def library_for(manifest: Manifest, features: frozenset[str] | None = None) -> str:
+    """File name of the best of a model's libraries that a machine can run.
+
+    Args:
+        manifest: of the compiled folder.
+        features: of the machine's CPU, in Linux's names; None: of this one.
+    """
+    has = cpu_features() if features is None else features
+    variants: list[dict[str, Any]] = manifest.target.get("variants", [])
+    names = [str(v["library"]) for v in variants if has.issuperset(v["features"])]
+    return names[-1] if names else manifest.library
 
 
 def cpu_features() -> frozenset[str]:

@@ -31,6 +31,7 @@ def folder(tmp_path):
     (made / "model.so").write_bytes(b"code")
     manifest = artifact.Manifest(
         schema=artifact.SCHEMA_VERSION,
+        key="k",
         interface=artifact.INTERFACE_HASH,
         wherry="0.1.0",
         tvm="0.27",
@@ -140,6 +141,26 @@ def test_packed_weights_belong_to_the_content(folder, cache):
     raw["files"]["model.so"]["sha256"] = "0" * 64
     (folder / "wherry.json").write_text(json.dumps(raw))
     assert loading.pack_dir(artifact.read_manifest(folder)) != first
+
+
+def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
+    raw = json.loads((folder / "wherry.json").read_text())
+    raw["target"]["variants"] = [
+        {"name": "cpu:x86-64-v4", "features": ["avx512f"], "library": "model.v4.so"}
+    ]
+    (folder / "wherry.json").write_text(json.dumps(raw))
+    manifest = artifact.read_manifest(folder)
+    opened = []
+    monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
+    monkeypatch.setattr(loading, "open_core", lambda: "core")
+    monkeypatch.setattr(loading, "NativeCore", lambda *arguments: opened.append(arguments))
+    for features in ({"avx2"}, {"avx2", "avx512f"}):
+        monkeypatch.setattr(artifact, "cpu_features", lambda: frozenset(features))  # noqa: B023
+        loading.native_core(folder, manifest, "cpu", {}, {})
+    assert [library for _, library, *_ in opened] == [folder / "model.so", folder / "model.v4.so"]
+    # Their packed weights may differ.
+    first, second = (options["pack_dir"] for *_, options, _ in opened)
+    assert first != second
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""The libraries of a compiled folder: one, or one for each level of a family of CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm import IRModule
+
+from wherry.targets.target import TargetPreset
+
+from .build import Deployment, Library, build_library
+from .export import Program
+from .load import Described
+
+Report = Callable[[str, str, IRModule | None], None]  # level ("" if there is one), phase, module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Libraries:
+    """What was built, and what the manifest says of it."""
+
+    files: tuple[Path, ...]  # the first is the one that every machine of the target runs
+    target: dict[str, Any]  # the manifest's record, with "variants" if there are any
+    params: tuple[list[dict[str, Any]], ...]  # of the metadata of each
+    workspace: int  # bytes, of the one that needs most
+
+
+def build_libraries(
+    folder: Path,
+    program: Program,
+    target: TargetPreset,
+    deployment: Deployment,
+    described: Described,
+    report: Report,
+) -> Libraries:
+    """Compile `program` for `target` and each of its variants, into `folder`.
+
+    Only what comes before the choice of kernels, the export, is shared: it is 5% of a compilation.
+    """
+    levels = (target, *target.variants)
+    files = [folder / _file_name(level, level is not target) for level in levels]
+    built: list[Library] = []
+    for level, file in zip(levels, files, strict=True):
+        name = level.name.partition(":")[2] if target.variants else ""
+
+        def on_phase(phase: str, mod: IRModule, name: str = name) -> None:
+            report(name, phase, mod)
+
+        library = build_library(
+            program,
+            level,
+            deployment,
+            file,
+            name=described.arch.name,
+            vocab_size=described.config.vocab_size,
+            on_phase=on_phase,
+        )
+        built.append(library)
+        report(name, "generate", None)
+    return Libraries(
+        files=tuple(files),
+        target=_record(target, files[1:]),
+        params=tuple(library.metadata["params"] for library in built),
+        workspace=max(library.workspace for library in built),
+    )
+
+
+def _file_name(level: TargetPreset, is_variant: bool) -> str:
+    """model.so, and beside it model.x86-64-v4.so."""
+    stem = f"model.{level.name.partition(':')[2]}" if is_variant else "model"
+    return f"{stem}.{level.library}"
+
+
+def _record(target: TargetPreset, files: list[Path]) -> dict[str, Any]:
+    variants = [
+        {"name": variant.name, "features": list(variant.features), "library": file.name}
+        for variant, file in zip(target.variants, files, strict=True)
+    ]
+    return target.record() | ({"variants": variants} if variants else {})

@@ -1,0 +1,72 @@
+"""What a person types for a CPU, and the preset that it gives."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+from wherry.errors import UsageError
+from wherry.targets import cpu
+from wherry.targets.target import find
+
+FOREIGN = "cortex-a76" if platform.machine() == "x86_64" else "x86-64-v3"
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    cpu.preset.cache_clear()
+    yield
+    cpu.preset.cache_clear()
+
+
+def dot(preset):
+    return preset.kernels.kernels.isa.dot
+
+
+def test_a_level_and_all_above():
+    lowest = find("cpu:x86-64-v2+")
+    levels = (lowest, *lowest.variants)
+    assert [p.name for p in levels] == [
+        "cpu:x86-64-v2+",
+        "cpu:x86-64-v3",
+        "cpu:x86-64-v3+avxvnni",
+        "cpu:x86-64-v4",
+        "cpu:x86-64-v4+avx512vnni",
+    ]
+    assert [dot(p) for p in levels] == ["ssse3", "avx2", "avxvnni", "avx2", "vnni512"]
+    # The order is that of preference: what a level needs, later ones of its kind need too.
+    needs = [set(p.features) for p in levels]
+    assert needs[0] < needs[1] < needs[3] < needs[4]
+    assert needs[2] == needs[1] | {"avx_vnni"} and needs[4] == needs[3] | {"avx512_vnni"}
+    assert [p.name for p in find("cpu:x86-64-v3+").variants] == [p.name for p in levels[2:]]
+    assert find("cpu:x86-64-v3").variants == ()
+
+
+def test_no_such_level_or_cpu():
+    with pytest.raises(UsageError, match=r"no level 'znver4\+'.*x86-64-v3\+"):
+        find("cpu:znver4+")
+    with pytest.raises(UsageError, match="no CPU called 'pentium-9'"):
+        find("cpu:pentium-9")
+
+
+def test_a_foreign_cpu_is_linked_where_there_is_a_linker(monkeypatch):
+    monkeypatch.setattr(cpu.shutil, "which", lambda name: f"/usr/bin/{name}")
+    linked = find(f"cpu:{FOREIGN}")
+    arch = linked.device["mtriple"].partition("-")[0]
+    assert (linked.library, linked.linker) == ("so", f"/usr/bin/{arch}-linux-gnu-g++")
+    cpu.preset.cache_clear()
+    monkeypatch.setattr(cpu.shutil, "which", lambda name: None)
+    assert (find(f"cpu:{FOREIGN}").library, find(f"cpu:{FOREIGN}").linker) == ("tar", None)
+    assert (find("cpu").library, find("cpu").linker) == ("so", None)
+
+
+def test_what_a_virtual_machine_hides_is_not_used(monkeypatch):
+    whole = find("cpu")
+    hidden = {"avx512f", "avx2", "asimddp"} & set(whole.features)
+    if not hidden:
+        pytest.skip(f"this CPU has none of the features to hide: {whole.features}")
+    monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset(whole.features) - hidden)
+    cpu.preset.cache_clear()
+    assert not hidden & set(find("cpu").features)
+    assert dot(find("cpu")) != dot(whole)
