@@ -118,8 +118,12 @@ def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[s
             f"context is {config['context']}; {manifest.name} was compiled for {limit} tokens. "
             f"Ask for at most {limit}, or compile with --context {config['context']}."
         )
-    defaults = {n: v for n, v in deployment.items() if n in ("context", "max_batch")}
-    return defaults | config
+    names = ("context", "max_batch", "prefill_chunk")
+    config = {n: v for n, v in deployment.items() if n in names} | config
+    if asked.get("prefill_chunk") is None and "prefill_chunk" in config:
+        # A step has a row for each request that decodes.
+        config["prefill_chunk"] = max(config["prefill_chunk"], config.get("max_batch", 1))
+    return config
 
 
 def tokenizer_of(

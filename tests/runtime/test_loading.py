@@ -31,6 +31,7 @@ def folder(tmp_path):
     (made / "model.so").write_bytes(b"code")
     manifest = artifact.Manifest(
         schema=artifact.SCHEMA_VERSION,
+        key="0" * 24,
         interface=artifact.INTERFACE_HASH,
         wherry="0.1.0",
         tvm="0.27",
@@ -71,13 +72,14 @@ def load(folder):
 def test_configuration_of_the_core(load, folder, monkeypatch):
     model, (where, manifest, device, options, config) = load()
     assert (where, manifest.name, device, options) == (folder, "small", "cpu", {})
-    assert config == {"context": 512, "max_batch": 8}
+    assert config == {"context": 512, "max_batch": 8, "prefill_chunk": 256}
     assert (model.name, model.context, model.max_batch) == ("small", 512, 8)
     monkeypatch.setenv("WHERRY_THREADS", "3")
     _, (*_, options, config) = load(context=100, kv_tokens=300, max_batch=2)
     assert options == {"threads": 3}
-    assert config == {"context": 100, "max_batch": 2, "kv_tokens": 300}
+    assert config == {"context": 100, "max_batch": 2, "prefill_chunk": 256, "kv_tokens": 300}
     assert load(threads=2)[1][3] == {"threads": 2}
+    assert load(max_batch=300)[1][4]["prefill_chunk"] == 300  # a row for each of the batch
 
 
 def test_wrong_options(load, monkeypatch):
