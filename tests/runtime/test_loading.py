@@ -79,12 +79,14 @@ def test_configuration_of_the_core(load, folder, monkeypatch):
     assert options == {"threads": 3}
     assert config == {"context": 100, "max_batch": 2, "prefill_chunk": 256, "kv_tokens": 300}
     assert load(threads=2)[1][3] == {"threads": 2}
-    assert load(max_batch=300)[1][4]["prefill_chunk"] == 300  # a row for each of the batch
+    assert load(max_batch=5)[1][4]["max_batch"] == 5
 
 
 def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="at most 512"):
         load(context=513)
+    with pytest.raises(UsageError, match="max_batch is 9.*--max-batch 9.*prefill_chunk is 300"):
+        load(max_batch=9, prefill_chunk=300)
     with pytest.raises(UsageError, match="context is 0, max_batch is -1"):
         load(context=0, max_batch=-1)
     with pytest.raises(UsageError, match="q4f16_1"):
