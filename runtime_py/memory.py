@@ -46,9 +46,9 @@ def kv_tokens(manifest: Manifest, config: Mapping[str, int], free: int | None = 
     left = int((free - fixed) * SHARE) // per_token // PAGE * PAGE
     if left < PAGE:
         raise ResourceError(
-            f"{manifest.name} needs {_mb(fixed)} for weights and a step, and {_mb(per_token * PAGE)} "
-            f"for a page of its cache; {_mb(free)} are free. Close something, or compile it with "
-            "a smaller scheme (--quant q4f16_1)."
+            f"{manifest.name} needs {_mb(fixed)} for weights and a step, and "
+            f"{_mb(per_token * PAGE)} for a page of its cache; {_mb(free)} are free. "
+            "Close something, or compile it with a smaller scheme (--quant q4f16_1)."
         )
     return min(config["context"] * config.get("max_batch", 1), left)
 

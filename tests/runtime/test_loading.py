@@ -85,7 +85,7 @@ def test_configuration_of_the_core(load, folder, monkeypatch):
 def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="at most 512"):
         load(context=513)
-    with pytest.raises(UsageError, match="max_batch is 9.*--max-batch 9.*prefill_chunk is 300"):
+    with pytest.raises(UsageError, match=r"max_batch is 9.*--max-batch 9.*prefill_chunk is 300"):
         load(max_batch=9, prefill_chunk=300)
     with pytest.raises(UsageError, match="context is 0, max_batch is -1"):
         load(context=0, max_batch=-1)
