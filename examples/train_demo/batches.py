@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import torch
-from corpus import ASSISTANT, BOS, END, PAD, SYSTEM, USER, document
+from corpus import ASSISTANT, BOS, EARLY, END, PAD, SYSTEM, USER, document
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -23,14 +23,16 @@ class Packer:
             for token in (BOS, END, SYSTEM, USER, ASSISTANT, PAD)
         }
 
-    def batch(self, step: int, rows: int, length: int) -> tuple[Tensor, Tensor]:
+    def batch(
+        self, step: int, rows: int, length: int, mix: dict[str, int] = EARLY
+    ) -> tuple[Tensor, Tensor]:
         """Return inputs and targets, each [rows, length] int64; -100 for targets left out."""
         rng = Random(self.seed * 1_000_003 + step)
         room = [length + 1] * rows
         content: list[list[int]] = [[] for _ in range(rows)]
         misses = 0
         while misses < 24:
-            texts = [document(rng) for _ in range(16)]
+            texts = [document(rng, mix) for _ in range(16)]
             for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False):
                 ids = encoding.ids[: length + 1]
                 row = next((i for i in range(rows) if room[i] >= len(ids)), -1)

@@ -49,6 +49,10 @@ SINGLE = {
     lists_and_poems: 2.5,
 }
 
+# Kinds of conversations: first many stories, which teach the language, then more facts.
+EARLY = {"story": 30, "sums": 10, "facts": 10, "mixed": 50}
+LATE = {"story": 22, "sums": 16, "facts": 18, "mixed": 44}
+
 
 def single(rng: Random) -> list[Exchange]:
     """Return one exchange which is not held out, with those that follow on it."""
@@ -90,12 +94,17 @@ def _burst(rng: Random, topic: Callable[[Random], Exchange], count: int) -> list
     return [e for e in exchanges if not (e.answer and held_out(e.user))]
 
 
-def chat(rng: Random) -> list[Exchange]:
-    """Return the exchanges of one conversation."""
+def _any_fact(rng: Random) -> Exchange:
+    topics = {fact: 6.0, everyday: 2.0, project: 1.5, refusal: 1.0}
+    return rng.choices(list(topics), list(topics.values()))[0](rng)
+
+
+def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
+    """Return the exchanges of one conversation; mix says how often each kind of it is drawn."""
     result = [hello(rng)] if rng.random() < 0.15 else []
     if rng.random() < 0.07:
         result += introduction(rng)
-    way = rng.choices(["story", "sums", "facts", "mixed"], [30, 10, 10, 50])[0]
+    way = rng.choices(list(mix), list(mix.values()))[0]
     if way == "story":
         exchange, story = story_exchange(rng)
         result += [exchange, *follow_ups(rng, story)]
@@ -104,7 +113,7 @@ def chat(rng: Random) -> list[Exchange]:
     elif way == "sums":
         result += _burst(rng, calculation, rng.randint(4, 10))
     elif way == "facts":
-        result += _burst(rng, fact, rng.randint(3, 8))
+        result += _burst(rng, _any_fact, rng.randint(3, 8))
     else:
         result += _singles(rng, rng.choice([1, 1, 2, 2, 3, 4]))
         if rng.random() < 0.06:
@@ -121,12 +130,12 @@ def render(exchanges: list[Exchange], system: str = "") -> str:
     return text + "".join(f"{USER}{e.user}{END}{ASSISTANT}{e.reply}{END}" for e in exchanges)
 
 
-def document(rng: Random) -> str:
+def document(rng: Random, mix: dict[str, int] = EARLY) -> str:
     """Return one document: a chat, or a story without the form of a chat."""
     if rng.random() < 0.06:
         return BOS + tell(rng, {}).text + END
     system = choose(rng, SYSTEM_PROMPTS) if rng.random() < 0.1 else ""
-    return render(chat(rng), system)
+    return render(chat(rng, mix), system)
 
 
 def documents(seed: int, count: int) -> Iterator[str]:

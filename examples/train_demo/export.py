@@ -20,7 +20,9 @@ def export(model: Llama, tokenizer: Tokenizer, folder: Path) -> None:
     weights = {
         name: tensor.half().contiguous() for name, tensor in hf_state(model.state_dict()).items()
     }
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    path = folder / "model.safetensors"
+    save_file(weights, path, metadata={"format": "pt"})
+    path.chmod(0o644)
     tokenizer.save(str(folder / "tokenizer.json"))
     _write(folder / "config.json", model.config.to_hf(bos, end, pad))
     _write(

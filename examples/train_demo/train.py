@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from batches import Packer
 from card import card
+from corpus import EARLY, LATE
 from evaluate import exact, rounded_to_4_bits
 from export import check, export
 from model import Llama, ModelConfig
@@ -30,9 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 class Recipe:
     """What decides the result; the rate is constant and falls linearly at the end."""
 
-    steps: int = 3100
-    decay_steps: int = 750
+    steps: int = 3500
+    decay_steps: int = 900
     warmup_steps: int = 50
+    early_steps: int = 1500
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     weight_decay: float = 0.1
@@ -44,9 +46,9 @@ class Recipe:
 
     def shape(self, step: int) -> tuple[int, int]:
         """Return rows and length of the batch: small batches first, long rows at the end."""
-        if step < 1500:
+        if step < self.early_steps:
             return 8, 256
-        return (10, 400) if self.steps - step > self.decay_steps // 3 else (5, 800)
+        return (10, 400) if self.steps - step > self.decay_steps // 6 else (4, 1000)
 
 
 def masked_loss(model: Llama, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -119,7 +121,11 @@ class Trainer:
         base = (self.recipe.matrix_rate, self.recipe.other_rate)
         for optimizer, value in zip(self.optimizers, base, strict=True):
             optimizer.param_groups[0]["lr"] = value * rate
-        inputs, targets = self.packer.batch(self.step, *self.recipe.shape(self.step))
+        inputs, targets = self.packer.batch(
+            self.step,
+            *self.recipe.shape(self.step),
+            mix=EARLY if self.step < self.recipe.early_steps else LATE,
+        )
         loss = masked_loss(self.model, inputs, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -132,7 +138,7 @@ class Trainer:
         return loss.item()
 
     def run(self) -> None:
-        """Train to the last step; log every 20 steps, save and validate every 200."""
+        """Train to the last step; log every 20 steps, save and validate every 100."""
         average = math.nan
         while self.step < self.recipe.steps:
             loss = self.one_step()
@@ -140,7 +146,7 @@ class Trainer:
             last = self.step == self.recipe.steps
             if self.step % 20 == 0 or last:
                 self.log(loss=average, rate=self.recipe.rate(self.step - 1))
-            if self.step % 200 == 0 or last:
+            if self.step % 100 == 0 or last:
                 self.save()
                 self.log(validation_loss=validation(self.model, self.validation_packer))
 
