@@ -145,6 +145,26 @@ TEST(all_filters_together) {
   check_distribution(params, random_logits(400, 6, 9));
 }
 
+TEST(min_p_after_top_k) {
+  core_params params = defaults();
+  params.top_k = 100;
+  params.min_p = 0.3f;
+  check_distribution(params, random_logits(400, 7, 9));
+}
+
+TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
+  for (size_t vocab : {8u, 1000u}) {  // sorted, scanned
+    std::vector<float> x(vocab, 1);
+    core_params params = defaults();
+    params.top_k = 2;
+    params.top_logprobs = 2;
+    Sample sample = Fixture(params, static_cast<int64_t>(vocab)).sample(x);
+    CHECK(sample.token < 2);
+    CHECK_EQ(sample.top[0].first, 0);
+    CHECK_EQ(sample.top[1].first, 1);
+  }
+}
+
 TEST(the_seed_alone_decides) {
   auto x = random_logits(1000, 8, 3);
   auto draw = [&](uint64_t seed) {

@@ -31,7 +31,7 @@ def folder(tmp_path):
     (made / "model.so").write_bytes(b"code")
     manifest = artifact.Manifest(
         schema=artifact.SCHEMA_VERSION,
-        key="k",
+        key="0" * 24,
         interface=artifact.INTERFACE_HASH,
         wherry="0.1.0",
         tvm="0.27",
@@ -72,18 +72,21 @@ def load(folder):
 def test_configuration_of_the_core(load, folder, monkeypatch):
     model, (where, manifest, device, options, config) = load()
     assert (where, manifest.name, device, options) == (folder, "small", "cpu", {})
-    assert config == {"context": 512, "max_batch": 8}
+    assert config == {"context": 512, "max_batch": 8, "prefill_chunk": 256}
     assert (model.name, model.context, model.max_batch) == ("small", 512, 8)
     monkeypatch.setenv("WHERRY_THREADS", "3")
     _, (*_, options, config) = load(context=100, kv_tokens=300, max_batch=2)
     assert options == {"threads": 3}
-    assert config == {"context": 100, "max_batch": 2, "kv_tokens": 300}
+    assert config == {"context": 100, "max_batch": 2, "prefill_chunk": 256, "kv_tokens": 300}
     assert load(threads=2)[1][3] == {"threads": 2}
+    assert load(max_batch=5)[1][4]["max_batch"] == 5
 
 
 def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="at most 512"):
         load(context=513)
+    with pytest.raises(UsageError, match=r"max_batch is 9.*--max-batch 9.*prefill_chunk is 300"):
+        load(max_batch=9, prefill_chunk=300)
     with pytest.raises(UsageError, match="context is 0, max_batch is -1"):
         load(context=0, max_batch=-1)
     with pytest.raises(UsageError, match="q4f16_1"):
