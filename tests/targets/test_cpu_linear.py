@@ -90,6 +90,21 @@ def test_all_int8_dot_products_give_the_same_bits(int8_machines):
     np.testing.assert_allclose(results[0][0, :8], 8 * 32 * stored[1][:8].sum(1), rtol=1e-5)
 
 
+def test_float16_scales_are_converted_exactly(more_machines):
+    """Subnormal and negative ones too: the bits are those of the same scales as float32."""
+    rng = np.random.default_rng(4)
+    stored, _ = portable(rng, 32, 64, "q4", "float16")
+    stored[1][:, 0] = rng.uniform(-6e-5, 6e-5, 32).astype("float16")
+    x = rng.standard_normal((3, 64)).astype("float32")
+    results = []
+    for dtype in ("float16", "float32"):
+        linear = CpuKernels(more_machines.isa).linear(spec_of(32, 64, "q4", dtype))
+        weights = packed(more_machines, linear, [stored[0], stored[1].astype(dtype)])
+        compute = more_machines.build(linear.compute)
+        results.append(compute(x, *weights, np.zeros((3, 32), "float32"))[-1])
+    assert np.array_equal(*results)
+
+
 def test_what_an_instruction_set_uses():
     def dot(*features):
         return isa_from_features(features).dot

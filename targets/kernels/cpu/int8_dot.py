@@ -26,7 +26,8 @@ class Int8Dot:
     lanes: int  # columns of one call
     heights: tuple[int, ...]  # rows of a tile, as `over_rows` takes them
     compute: Callable[[Vector, list[Vector], Words], Vector]
-    fma: bool = True  # which scales and adds the sums
+    fma: bool = True  # fused multiply-add in hardware, for the scales
+    half: bool = True  # float16 to float32 in hardware, likewise
     by_element: bool = False  # reads a word as an element of a vector, not as a broadcast load
 
 
@@ -101,9 +102,10 @@ _KINDS: dict[Dot, Int8Dot] = {
     ),
     "ssse3": Int8Dot(
         lanes=4,
-        heights=(6, 2, 1),
+        heights=(4, 1),
         compute=_pmaddubsw(4, "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
         fma=False,
+        half=False,
     ),
     "dotprod": Int8Dot(lanes=4, heights=(8, 4, 1), compute=_sdot, by_element=True),
 }

@@ -105,7 +105,7 @@ def _int8_group(
     """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
     lanes = dot.lanes
     nibbles = _nibbles(W, p, g, columns, lanes)
-    scale = v.let(T.Cast(v.float_type(lanes), S[p, g, columns]))
+    scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
     for i in range(int(sums.shape[0])):
         start = T.broadcast(XZ[row + i, g], lanes)
         total = dot.compute(start, nibbles, _words(XQ, row + i, g, dot))
@@ -119,6 +119,12 @@ def _nibbles(W: Any, p: Any, g: Any, columns: Any, lanes: int) -> list[Any]:
     """Weights of a group as bytes: vector j holds the four from k = 4j of each column."""
     words = [W[p, g, j, columns] for j in range(4)]
     return [v.let(_nibble(w, 0x0F0F0F0F, shift, lanes)) for shift in (0, 4) for w in words]
+
+
+def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
+    if dtype == "float16" and not dot.half:
+        return v.half_to_float(stored, dot.lanes)
+    return T.Cast(v.float_type(dot.lanes), stored)
 
 
 def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:

@@ -72,6 +72,25 @@ def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
     return _llvm("fma", lanes, a, b, c) if fused else a * b + c
 
 
+def half_to_float(value: Expr, lanes: int) -> Expr:
+    """Float16 to float32 by integer operations, exact for all but infinities and NaN.
+
+    For machines without an instruction for it, where LLVM calls a function for each element. The
+    bits of a half, moved to where a float has them, are the value times 2^-112.
+    """
+
+    def integer(n: int) -> Expr:
+        return T.broadcast(T.int32(n), lanes)
+
+    bits = let(T.Cast(int_type(lanes), T.reinterpret(f"int16x{lanes}", value)))
+    magnitude = T.shift_left(T.bitwise_and(bits, integer(0x7FFF)), integer(13))
+    positive = T.reinterpret(float_type(lanes), magnitude) * splat(2.0**112, lanes)
+    sign = T.bitwise_and(bits, integer(-(2**31)))  # the cast has copied it upwards
+    return T.reinterpret(
+        float_type(lanes), T.bitwise_or(T.reinterpret(int_type(lanes), positive), sign)
+    )
+
+
 def rint(value: Expr, lanes: int) -> Expr:
     """Nearest integer, halves to even, as float32."""
     return _llvm("rint", lanes, value)
