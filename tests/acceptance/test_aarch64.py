@@ -131,8 +131,9 @@ def greedy(folder: Path) -> list[int]:
     return tokens
 
 
-def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled):
-    folder = compiled("cpu:cortex-a76")
+@pytest.mark.parametrize(("cpu", "instruction"), [("cortex-a76", "sdot"), ("cortex-a72", "smlal")])
+def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, cpu, instruction):
+    folder = compiled(f"cpu:{cpu}")
     header = (folder / "model.so").read_bytes()[:20]
     assert header[:4] == b"\x7fELF" and int.from_bytes(header[18:20], "little") == 183  # AArch64
     code = subprocess.run(
@@ -141,13 +142,14 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled):
         text=True,
         check=True,
     ).stdout
-    assert "sdot" in code
+    assert instruction in code
 
 
-def test_tokens_are_those_of_this_machine(compiled, generate):
+@pytest.mark.parametrize("cpu", ["cortex-a76", "cortex-a72"])
+def test_tokens_are_those_of_this_machine(compiled, generate, cpu):
     if not {"avx2", "fma"} <= cpu_features():
         lacking("this CPU has neither AVX2 nor FMA: its 4-bit kernels round otherwise")
-    folder = compiled("cpu:cortex-a76")
+    folder = compiled(f"cpu:{cpu}")
     done = generate("--max-tokens", NEW_TOKENS, folder / "model.so", folder, *PROMPT)
     assert done.returncode == 0, done.stderr
     tokens = [int(word) for word in done.stdout.split()]

@@ -121,7 +121,7 @@ def test_what_an_instruction_set_uses():
     assert [dot("neon", "dotprod"), dot("asimd", "asimddp"), dot("neon")] == [
         "dotprod",
         "dotprod",
-        "none",
+        "neon",
     ]
 
 

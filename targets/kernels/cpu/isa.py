@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # Int8 dot product that the 4-bit kernels use; see int8_dot.py.
-Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "none"]
+Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "neon", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,5 +41,5 @@ def isa_from_features(features: Iterable[str]) -> Isa:
     if names & {"neon", "asimd"}:
         # smmla (i8mm) would need the rows in pairs; sdot reads them as they are.
         dotprod = names & {"dotprod", "asimddp"}
-        return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "none")
+        return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "neon")
     return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")
