@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+import tvm
+from tvm.target import Target
 
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
@@ -103,6 +107,27 @@ def test_float16_scales_are_converted_exactly(more_machines):
         compute = more_machines.build(linear.compute)
         results.append(compute(x, *weights, np.zeros((3, 32), "float32"))[-1])
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "arch", "instruction", "absent"),
+    [
+        ("alderlake", "x86_64", r"\{vex\}\s+vpdpbusd\s.*%ymm", r"zmm|[xy]mm(1[6-9]|2\d|3\d)"),
+        ("haswell", "x86_64", r"vpmaddubsw\s.*%ymm", r"zmm|vpdpbusd"),
+        ("x86-64-v2", "x86_64", r"\spmaddubsw\s.*%xmm", r"ymm|call\w*\s+__extendhfsf2"),
+        ("cortex-a76", "aarch64", r"\ssdot\s.*\.4b\[\d\]", r"\ssmlal\s"),
+        ("cortex-a72", "aarch64", r"\ssmlal\s", r"\ssdot\s"),
+    ],
+)
+def test_code_for_other_machines(cpu, arch, instruction, absent):
+    """The dot product is there, and nothing that such a CPU lacks."""
+    target = Target({"kind": "llvm", "mcpu": cpu, "mtriple": f"{arch}-unknown-linux-gnu"})
+    isa = isa_from_features(tvm.target.codegen.llvm_get_cpu_features(target))
+    compute = CpuKernels(isa).linear(spec_of(32, 64, "q4", "float16")).compute
+    module = tvm.IRModule({"kernel": compute.with_attr("global_symbol", "kernel")})
+    code = tvm.compile(module, target=target).mod.inspect_source("asm")
+    assert re.search(instruction, code)
+    assert not re.search(absent, code)
 
 
 def test_what_an_instruction_set_uses():
