@@ -25,8 +25,8 @@ STEPS = BLOCK // (4 * LANES * VECTORS)
 
 @T.prim_func(s_tir=True)
 def _sum(
-    data: T.Buffer((BLOCKS, STEPS, VECTORS, LANES), "int32"),
-    sums: T.Buffer((BLOCKS, VECTORS, LANES), "int32"),
+    data: T.Buffer((BLOCKS, STEPS, VECTORS, LANES), "int32"),  # type: ignore[valid-type]
+    sums: T.Buffer((BLOCKS, VECTORS, LANES), "int32"),  # type: ignore[valid-type]
 ) -> None:
     T.func_attr({"tirx.noalias": True, "global_symbol": "sum"})
     for block in T.parallel(BLOCKS):

@@ -75,7 +75,7 @@ class Step:
         """`rows` tokens after `depth`; the logits of the last."""
         pages = -(-(depth + rows) // self.page_size)
         tokens = np.random.default_rng(depth).integers(0, self.vocab, rows)
-        arrays = [tokens, range(depth, depth + rows), [0] * rows, [0, rows], [0, pages]]
+        arrays: list[Any] = [tokens, range(depth, depth + rows), [0] * rows, [0, rows], [0, pages]]
         arrays += [range(pages), [rows - 1]]
         inputs = [tvm.runtime.tensor(np.array(list(a), np.int32)) for a in arrays]
         self.vm["forward"](*inputs, self.state, self.params)

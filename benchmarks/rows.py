@@ -35,7 +35,8 @@ def _cpu_name() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    fields = dict(tuple(p.strip() for p in x.partition(":")[::2]) for x in lines if ":" in x)
+    pairs = (x.partition(":") for x in lines)
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
     numbers = f"family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
     return f"{fields.get('model name', platform.machine())} ({numbers})"
 
