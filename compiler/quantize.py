@@ -7,6 +7,7 @@ hold the tensors that a scheme stores ("q_weight", "q_scale", or "weight") and e
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tvm import te, tirx
@@ -97,6 +98,7 @@ class StoredEmbedding(_Stored):
         return self.linear(x)
 
 
+@cache
 def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
     """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
     m = te.var("m", "int64")
@@ -114,6 +116,7 @@ def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tir
     return tag(func, "linear", spec)
 
 
+@cache
 def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
     """(tokens int32 [n], *stored) -> dtype [n, columns]."""
     n = te.var("n", "int64")

@@ -113,9 +113,8 @@ void core_params_init(core_params* params) {
 
 int core_add(core_engine* engine, uint64_t id, const int32_t* tokens, size_t n,
              const core_params* params) {
-  return guard([&] {
-    required(engine, "engine").engine.add(id, tokens, n, required(params, "params"));
-  });
+  return guard(
+      [&] { required(engine, "engine").engine.add(id, tokens, n, required(params, "params")); });
 }
 
 int core_abort(core_engine* engine, uint64_t id) {
@@ -133,9 +132,8 @@ int core_step_collect(core_engine* engine, core_event* events, size_t cap, size_
 }
 
 int core_step(core_engine* engine, core_event* events, size_t cap, size_t* n) {
-  return guard_events(engine, n, [&](wherry::Engine& e, std::string* error) {
-    return e.step(events, cap, error);
-  });
+  return guard_events(
+      engine, n, [&](wherry::Engine& e, std::string* error) { return e.step(events, cap, error); });
 }
 
 int core_start(core_engine* engine) {
@@ -158,9 +156,7 @@ int core_wake(core_engine* engine) {
 }
 
 int core_stats(core_engine* engine, core_stats_t* out) {
-  return guard([&] {
-    required(out, "out") = required(engine, "engine").engine.stats();
-  });
+  return guard([&] { required(out, "out") = required(engine, "engine").engine.stats(); });
 }
 
 }  // extern "C"

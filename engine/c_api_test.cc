@@ -72,18 +72,28 @@ TEST(null_arguments_are_refused) {
   const int32_t token = 1;
   core_engine* engine = nullptr;
   core_model* model = nullptr;
-  for (int status :
-       {core_model_load(nullptr, "w", "cpu", nullptr, &model),
-        core_model_load("l", nullptr, "cpu", nullptr, &model),
-        core_model_load("l", "w", "cpu", nullptr, nullptr), core_create(nullptr, nullptr, "", &engine),
-        core_create(&h.model, nullptr, "", nullptr), core_create(&h.model, &h.model, "", &engine),
-        core_add(nullptr, 1, &token, 1, &params), core_add(h.engine, 1, nullptr, 1, &params),
-        core_add(h.engine, 1, &token, 1, nullptr), core_abort(nullptr, 1), core_reset(nullptr),
-        core_step(nullptr, &event, 1, &n), core_step(h.engine, &event, 1, nullptr),
-        core_step_launch(nullptr), core_step_collect(nullptr, &event, 1, &n), core_start(nullptr),
-        core_stop(nullptr), core_wait_events(nullptr, &event, 1, 0, &n), core_wake(nullptr),
-        core_stats(nullptr, &stats), core_stats(h.engine, nullptr),
-        core_step(h.engine, nullptr, 1, &n)}) {
+  for (int status : {core_model_load(nullptr, "w", "cpu", nullptr, &model),
+                     core_model_load("l", nullptr, "cpu", nullptr, &model),
+                     core_model_load("l", "w", "cpu", nullptr, nullptr),
+                     core_create(nullptr, nullptr, "", &engine),
+                     core_create(&h.model, nullptr, "", nullptr),
+                     core_create(&h.model, &h.model, "", &engine),
+                     core_add(nullptr, 1, &token, 1, &params),
+                     core_add(h.engine, 1, nullptr, 1, &params),
+                     core_add(h.engine, 1, &token, 1, nullptr),
+                     core_abort(nullptr, 1),
+                     core_reset(nullptr),
+                     core_step(nullptr, &event, 1, &n),
+                     core_step(h.engine, &event, 1, nullptr),
+                     core_step_launch(nullptr),
+                     core_step_collect(nullptr, &event, 1, &n),
+                     core_start(nullptr),
+                     core_stop(nullptr),
+                     core_wait_events(nullptr, &event, 1, 0, &n),
+                     core_wake(nullptr),
+                     core_stats(nullptr, &stats),
+                     core_stats(h.engine, nullptr),
+                     core_step(h.engine, nullptr, 1, &n)}) {
     CHECK_EQ(status, CORE_INVALID_ARGUMENT);
   }
   CHECK_EQ(core_destroy(nullptr), CORE_OK);

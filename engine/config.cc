@@ -8,8 +8,6 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kMaxRows = 1 << 20;  // row numbers are int32 and staging buffers are real memory
-
 JsonReader reader_of(const char* json, const char* what, Problems& problems) {
   std::string text = json == nullptr || *json == '\0' ? "{}" : json;
   return {parse_json_object(text, what, CORE_INVALID_ARGUMENT), what, problems};
@@ -45,14 +43,15 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
   const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
 
   EngineConfig config;
-  int64_t max_batch = bounded(reader, "max_batch", 8, 1, 4096, problems);
+  int64_t max_batch = bounded(reader, "max_batch", std::min<int64_t>(8, metadata.max_batch), 1,
+                              metadata.max_batch, problems);
   int64_t given_kv = bounded(reader, "kv_tokens", metadata.context, page, most_tokens, problems);
   int64_t context = bounded(reader, "context", std::min(metadata.context, given_kv), 2,
                             metadata.context, problems);
   int64_t whole = std::min(max_batch * context, most_tokens);
   int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : whole;
-  int64_t chunk = bounded(reader, "prefill_chunk", std::max<int64_t>(256, max_batch), 1, kMaxRows,
-                          problems);
+  int64_t rows = std::min(std::max<int64_t>(256, max_batch), metadata.prefill_chunk);
+  int64_t chunk = bounded(reader, "prefill_chunk", rows, 1, metadata.prefill_chunk, problems);
   if (chunk < max_batch) {
     problems.add("\"prefill_chunk\" is ", chunk, ", but it is the number of rows of one step and ",
                  "must hold max_batch (", max_batch, ") of them");

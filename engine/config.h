@@ -26,7 +26,7 @@ ModelOptions parse_model_options(const char* json);
 
 // Defaults: max_batch 8, context the library's (or kv_tokens if less), kv_tokens
 // max_batch * context (its memory is taken page by page as requests use it), prefill_chunk
-// 256 or max_batch if more.
+// 256 or max_batch if more; never more than the library's memory is planned for.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata);
 
 }  // namespace wherry

@@ -37,11 +37,24 @@ TEST(given_values) {
   CHECK_EQ(options.pack_dir, "/p");
 }
 
+TEST(the_library_bounds_the_step) {
+  Metadata small = library();
+  small.max_batch = 4;
+  small.prefill_chunk = 32;
+  CHECK_EQ(parse_engine_config("{}", small).max_batch, 4);
+  CHECK_EQ(parse_engine_config("{}", small).prefill_chunk, 32);
+  std::string text =
+      ERROR_OF(CORE_INVALID_ARGUMENT,
+               parse_engine_config(R"({"max_batch": 5, "prefill_chunk": 33})", small));
+  CHECK_CONTAINS(text, "\"max_batch\" is 5; accepted are 1..4");
+  CHECK_CONTAINS(text, "\"prefill_chunk\" is 33; accepted are 1..32");
+}
+
 TEST(everything_wrong_is_named) {
-  std::string text = ERROR_OF(
-      CORE_INVALID_ARGUMENT,
-      parse_engine_config(R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})",
-                          library()));
+  std::string text =
+      ERROR_OF(CORE_INVALID_ARGUMENT,
+               parse_engine_config(
+                   R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})", library()));
   CHECK_CONTAINS(text, "\"max_batch\" is 0; accepted are 1..4096");
   CHECK_CONTAINS(text, "\"context\" is 513; accepted are 2..512");
   CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");

@@ -29,7 +29,8 @@ class Engine {
  public:
   // Null policies: FirstComeScheduler, StandardSampler.
   Engine(std::shared_ptr<const Model> model, const EngineConfig& config,
-         std::unique_ptr<Scheduler> scheduler = nullptr, std::unique_ptr<Sampler> sampler = nullptr);
+         std::unique_ptr<Scheduler> scheduler = nullptr,
+         std::unique_ptr<Sampler> sampler = nullptr);
   ~Engine();  // stops the thread, and wakes those in wait() and waits until they have left
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -84,7 +85,8 @@ class Engine {
 
   bool has_work() const { return !queues_.active.empty() || !queues_.waiting.empty(); }
   bool is_under_way(const Request& request) const;
-  void emit(const core_event& event, std::string error = {});
+  void emit(const Request& request, core_finish finish, const Sample* sample,
+            const std::string& error = {});
   // Removes a request, whose last event is queued; its pages return to the pool.
   void forget(Request& request);
   void finish_without_token(Request& request, core_finish reason, const std::string& error = {});
@@ -97,28 +99,29 @@ class Engine {
   const std::unique_ptr<Sampler> sampler_;
   const std::unique_ptr<Session> session_;
 
-  std::mutex control_;         // start, stop and reset exclude each other; taken before mutex_
-  mutable std::mutex mutex_;   // guards everything below, except as said
-  std::condition_variable work_;    // the engine's thread: there is something to do
+  std::mutex control_;            // start, stop and reset exclude each other; taken before mutex_
+  mutable std::mutex mutex_;      // guards everything below, except as said
+  std::condition_variable work_;  // the engine's thread: there is something to do
   std::condition_variable events_changed_;  // wait(): there is something to hand out
-  std::condition_variable settled_;  // no step under way, or a waiter left
+  std::condition_variable settled_;         // no step under way, or a waiter left
 
   PagePool pool_;
-  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // after pool_: they return pages
+  std::unordered_map<uint64_t, std::unique_ptr<Request>>
+      requests_;  // after pool_: they return pages
   RequestQueues queues_;
   std::deque<QueuedEvent> events_;
   core_stats_t stats_{};
 
-  Plan plan_;               // of the step under way; read without the lock by the stepping thread
-  bool launched_ = false;   // between launch and collect
-  bool inside_ = false;     // a thread is in run_model or finish_step, without the lock
-  std::string failure_;     // why the model did not run; empty: it did
+  Plan plan_;              // of the step under way; read without the lock by the stepping thread
+  bool launched_ = false;  // between launch and collect
+  bool inside_ = false;    // a thread is in run_model or finish_step, without the lock
+  std::string failure_;    // why the model did not run; empty: it did
 
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not
   bool stopping_ = false;
-  bool paused_ = false;      // reset() waits for the thread to settle
-  bool stalled_ = false;     // the scheduler found nothing to do; until something changes
+  bool paused_ = false;   // reset() waits for the thread to settle
+  bool stalled_ = false;  // the scheduler found nothing to do; until something changes
   bool closing_ = false;
   int waiters_ = 0;
   int wakes_ = 0;

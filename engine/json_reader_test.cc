@@ -24,11 +24,10 @@ TEST(types_are_not_converted) {
   reader.objects("l");
   reader.objects("none");
   std::string text = ERROR_OF(CORE_BUSY, problems.raise(CORE_BUSY, "title"));
-  for (const char* part :
-       {"title:\n  - it: \"b\" must be an integer", "\"f\" must be an integer",
-        "\"i\" must be a string", "\"l\" must be a list of integers",
-        "\"l\" must be a list of strings", "\"l\" must be a list of objects",
-        "lacks \"none\" (a list of objects)"}) {
+  for (const char* part : {"title:\n  - it: \"b\" must be an integer", "\"f\" must be an integer",
+                           "\"i\" must be a string", "\"l\" must be a list of integers",
+                           "\"l\" must be a list of strings", "\"l\" must be a list of objects",
+                           "lacks \"none\" (a list of objects)"}) {
     CHECK_CONTAINS(text, part);
   }
 }

@@ -31,7 +31,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail(path, "open", errno);
   Descriptor descriptor{fd};
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0) fail(path, "read the size", errno);
   if (!S_ISREG(info.st_mode)) throw Error(CORE_NOT_FOUND, path + " is not a file");
   std::shared_ptr<MappedFile> file(new MappedFile);

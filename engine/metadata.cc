@@ -94,9 +94,13 @@ Metadata parse_metadata(const std::string& json) {
   metadata.vocab_size = reader.integer("vocab_size");
   metadata.context = reader.integer("context");
   metadata.page_size = reader.integer("page_size");
+  if (reader.has("max_batch")) metadata.max_batch = reader.integer("max_batch");
+  if (reader.has("prefill_chunk")) metadata.prefill_chunk = reader.integer("prefill_chunk");
   require_positive("vocab_size", metadata.vocab_size, problems);
   require_positive("context", metadata.context, problems);
   require_positive("page_size", metadata.page_size, problems);
+  require_positive("max_batch", metadata.max_batch, problems);
+  require_positive("prefill_chunk", metadata.prefill_chunk, problems);
   for (const ffi::json::Object& object : reader.objects("state")) {
     metadata.state.push_back(parse_state(object, metadata.state.size(), problems));
   }

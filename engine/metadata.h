@@ -37,6 +37,9 @@ struct Metadata {
   int64_t vocab_size = 0;
   int64_t context = 0;    // tokens
   int64_t page_size = 0;  // tokens
+  // What the library's memory is planned for; an engine may use less, not more.
+  int64_t max_batch = 4096;         // sequences in one step
+  int64_t prefill_chunk = 1 << 20;  // rows of one step
   std::vector<StateSpec> state;
   std::vector<ParamSpec> params;
 };

@@ -55,8 +55,8 @@ TEST(names_what_is_wrong) {
 
 TEST(gathers_all_of_it) {
   std::string text = ERROR_OF(CORE_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
-  for (const char* key : {"interface", "name", "vocab_size", "context", "page_size", "state",
-                          "params"}) {
+  for (const char* key :
+       {"interface", "name", "vocab_size", "context", "page_size", "state", "params"}) {
     CHECK_CONTAINS(text, concat("lacks \"", key, "\""));
   }
 }

@@ -18,7 +18,8 @@ constexpr int64_t kWidening = 8;
 
 float penalised(float logit, int32_t count, const SamplingParams& params) {
   float x = logit > 0 ? logit / params.repetition_penalty : logit * params.repetition_penalty;
-  if (count > 0) x -= params.presence_penalty + static_cast<float>(count) * params.frequency_penalty;
+  if (count > 0)
+    x -= params.presence_penalty + static_cast<float>(count) * params.frequency_penalty;
   return x;
 }
 
@@ -70,13 +71,15 @@ int32_t StandardSampler::draw(const Request& request, const float* x, int64_t vo
   const SamplingParams& params = request.params;
   double u = uniform(params.seed, static_cast<uint64_t>(request.output_size()));
   float scale = inverse_of(params.temperature);
+  if (params.top_k > 0 || params.top_p < 1) {
+    // top-k needs the total of its own tokens only
+    double total = params.top_k > 0 ? 0 : exponentials(x, vocab, maximum, scale, nullptr, nullptr);
+    return draw_from_likeliest(u, params, x, vocab, maximum, scale, total);
+  }
   weights_.resize(static_cast<size_t>(vocab));
   block_sums_.resize(static_cast<size_t>((vocab + kSoftmaxBlock - 1) / kSoftmaxBlock));
   double total = exponentials(x, vocab, maximum, scale, weights_.data(), block_sums_.data());
-  if (params.top_k == 0 && params.top_p >= 1) {
-    return draw_from_all(u, params.min_p, vocab, total);
-  }
-  return draw_from_likeliest(u, params, x, vocab, maximum, scale, total);
+  return draw_from_all(u, params.min_p, vocab, total);
 }
 
 int32_t StandardSampler::draw_from_all(double u, float min_p, int64_t vocab, double total) {
@@ -107,9 +110,9 @@ int32_t StandardSampler::draw_from_all(double u, float min_p, int64_t vocab, dou
   return static_cast<int32_t>(chosen);
 }
 
-int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& params,
-                                             const float* x, int64_t vocab, float maximum,
-                                             float scale, double total) {
+int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& params, const float* x,
+                                             int64_t vocab, float maximum, float scale,
+                                             double total) {
   auto weight = [&](int32_t id) {
     return static_cast<double>(exp_float((x[id] - maximum) * scale));
   };

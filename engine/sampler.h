@@ -39,8 +39,8 @@ class StandardSampler : public Sampler {
   const float* adjust(const Request& request, const float* logits, int64_t vocab);
   int32_t draw(const Request& request, const float* x, int64_t vocab, float maximum);
   int32_t draw_from_all(double u, float min_p, int64_t vocab, double total);
-  int32_t draw_from_likeliest(double u, const SamplingParams& params, const float* x,
-                              int64_t vocab, float maximum, float scale, double total);
+  int32_t draw_from_likeliest(double u, const SamplingParams& params, const float* x, int64_t vocab,
+                              float maximum, float scale, double total);
   // The k largest of x in ids_, descending.
   void select(const float* x, int64_t vocab, int64_t k);
 

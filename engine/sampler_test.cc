@@ -63,7 +63,7 @@ std::vector<double> reference(const std::vector<float>& x, const core_params& p)
 
 // Draws by chi-square against the reference; tokens of no probability must never come.
 void check_distribution(core_params params, const std::vector<float>& x) {
-  constexpr int kDraws = 20000;
+  constexpr int kDraws = 10000;
   std::vector<double> expected = reference(x, params);
   std::vector<int> counts(x.size(), 0);
   Fixture fixture(params, static_cast<int64_t>(x.size()));
@@ -143,6 +143,26 @@ TEST(all_filters_together) {
   params.top_p = 0.8f;
   params.min_p = 0.1f;
   check_distribution(params, random_logits(400, 6, 9));
+}
+
+TEST(min_p_after_top_k) {
+  core_params params = defaults();
+  params.top_k = 100;
+  params.min_p = 0.3f;
+  check_distribution(params, random_logits(400, 7, 9));
+}
+
+TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
+  for (size_t vocab : {8u, 1000u}) {  // sorted, scanned
+    std::vector<float> x(vocab, 1);
+    core_params params = defaults();
+    params.top_k = 2;
+    params.top_logprobs = 2;
+    Sample sample = Fixture(params, static_cast<int64_t>(vocab)).sample(x);
+    CHECK(sample.token < 2);
+    CHECK_EQ(sample.top[0].first, 0);
+    CHECK_EQ(sample.top[1].first, 1);
+  }
 }
 
 TEST(the_seed_alone_decides) {

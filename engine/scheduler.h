@@ -25,7 +25,7 @@ struct PlannedRows {
 
 struct Plan {
   std::vector<PlannedRows> entries;  // entry s is sequence s of the batch
-  Batch batch;                       // logit_rows: the last row of each entry that samples, or of all
+  Batch batch;  // logit_rows: the last row of each entry that samples, or of all
 
   bool empty() const { return entries.empty(); }
 };

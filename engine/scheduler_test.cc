@@ -88,11 +88,11 @@ TEST(pages_that_the_admitted_may_need_are_not_given_away) {
   core_params params;
   core_params_init(&params);
   params.max_tokens = 17;  // 4 + 16 rows: 5 pages
-  f.requests.push_back(std::make_unique<Request>(0, Ints(4, 1), checked_params(params, 10), 1000,
-                                                 f.pool, 4));
+  f.requests.push_back(
+      std::make_unique<Request>(0, Ints(4, 1), checked_params(params, 10), 1000, f.pool, 4));
   params.max_tokens = 5;  // 12 + 4 rows: 4 pages
-  f.requests.push_back(std::make_unique<Request>(1, Ints(12, 1), checked_params(params, 10), 1000,
-                                                 f.pool, 4));
+  f.requests.push_back(
+      std::make_unique<Request>(1, Ints(12, 1), checked_params(params, 10), 1000, f.pool, 4));
   for (auto& request : f.requests) f.queues.waiting.push_back(request.get());
   FirstComeScheduler scheduler({4, 64});
   f.accept(scheduler.plan(f.queues, f.pool));

@@ -46,23 +46,18 @@ inline float exp_inline(float x) {
   return x < -87.0f ? 0.0f : result;
 }
 
-// Sum of up to kSoftmaxBlock exponentials, which go to out.
+// Sum of up to kSoftmaxBlock exponentials, which go to out. Two loops: compilers vectorise the
+// first over its elements and the second over its lanes, but neither when they are one.
 double block(const float* x, int64_t n, float maximum, float scale, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
   float sums[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      float e = exp_inline((x[i + lane] - maximum) * scale);
-      out[i + lane] = e;
-      sums[lane] += e;
-    }
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += out[i + lane];
   }
   double total = 0;
   for (float sum : sums) total += static_cast<double>(sum);
-  for (; i < n; ++i) {
-    out[i] = exp_inline((x[i] - maximum) * scale);
-    total += static_cast<double>(out[i]);
-  }
+  for (; i < n; ++i) total += static_cast<double>(out[i]);
   return total;
 }
 
@@ -99,8 +94,8 @@ RowMaximum row_maximum(const float* x, int64_t n) {
   return {value, index, valid};
 }
 
-double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature,
-                    float* out, double* block_sums) {
+double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature, float* out,
+                    double* block_sums) {
   float scratch[kSoftmaxBlock];
   double total = 0;
   for (int64_t start = 0; start < n; start += kSoftmaxBlock) {

@@ -21,8 +21,8 @@ constexpr int64_t kSoftmaxBlock = 1024;
 
 // out[i] = exp((x[i] - maximum) * inverse_temperature), [n]; out may be null. block_sums gets the
 // sum of each kSoftmaxBlock of them, [ceil(n / kSoftmaxBlock)]. Returns the sum of all.
-double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature,
-                    float* out, double* block_sums);
+double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature, float* out,
+                    double* block_sums);
 
 }  // namespace wherry
 

@@ -203,6 +203,17 @@ TEST(destruction_releases_those_who_wait) {
   CHECK_EQ(returned.load(), 3);
 }
 
+TEST(a_request_wakes_an_engine_that_had_nothing_to_do) {
+  Bench bench("{}");
+  core_event event;
+  std::string error;
+  CHECK_EQ(bench.engine.step(&event, 1, &error), 0u);
+  bench.engine.start();
+  const int32_t token = 1;
+  bench.engine.add(1, &token, 1, sampled(1, 1));
+  CHECK_EQ(bench.engine.wait(&event, 1, 20000, &error), 1u);
+}
+
 TEST(an_idle_thread_takes_no_time) {
   Bench bench("{}");
   bench.engine.start();

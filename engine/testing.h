@@ -38,35 +38,36 @@ class TemporaryFolder {
 
 }  // namespace wherry::testing
 
-#define TEST(name)                                                               \
-  static void name();                                                            \
+#define TEST(name)                                                                     \
+  static void name();                                                                  \
   static const ::wherry::testing::Registration register_##name(__FILE__, #name, name); \
   static void name()
 
-#define CHECK(condition)                                                      \
-  do {                                                                        \
+#define CHECK(condition)                                                       \
+  do {                                                                         \
     if (!(condition)) ::wherry::testing::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 
-#define CHECK_EQ(a, b)                                                              \
-  do {                                                                              \
-    const auto& a_ = (a);                                                           \
-    const auto& b_ = (b);                                                           \
-    if (!(a_ == b_)) {                                                              \
-      ::wherry::testing::fail(__FILE__, __LINE__,                                   \
+#define CHECK_EQ(a, b)                                                               \
+  do {                                                                               \
+    const auto& a_ = (a);                                                            \
+    const auto& b_ = (b);                                                            \
+    if (!(a_ == b_)) {                                                               \
+      ::wherry::testing::fail(__FILE__, __LINE__,                                    \
                               ::wherry::concat(#a " == " #b ": ", a_, " and ", b_)); \
-    }                                                                               \
+    }                                                                                \
   } while (false)
 
 #define ERROR_OF(status, ...) \
   ::wherry::testing::error_of(__FILE__, __LINE__, status, [&] { __VA_ARGS__; })
 
-#define CHECK_CONTAINS(text, part)                                                         \
-  do {                                                                                     \
-    const std::string text_ = (text);                                                      \
-    if (text_.find(part) == std::string::npos) {                                           \
-      ::wherry::testing::fail(__FILE__, __LINE__, "no \"" + std::string(part) + "\" in: " + text_); \
-    }                                                                                      \
+#define CHECK_CONTAINS(text, part)                                              \
+  do {                                                                          \
+    const std::string text_ = (text);                                           \
+    if (text_.find(part) == std::string::npos) {                                \
+      ::wherry::testing::fail(__FILE__, __LINE__,                               \
+                              "no \"" + std::string(part) + "\" in: " + text_); \
+    }                                                                           \
   } while (false)
 
 #endif  // WHERRY_ENGINE_TESTING_H_

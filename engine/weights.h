@@ -12,8 +12,8 @@
 namespace wherry {
 
 // Runs a library's pack function on the device: its tensors, a tuple's elements in order.
-using PackFunction = std::function<std::vector<ffi::Tensor>(
-    const std::string& name, const std::vector<ffi::Tensor>& from)>;
+using PackFunction = std::function<std::vector<ffi::Tensor>(const std::string& name,
+                                                            const std::vector<ffi::Tensor>& from)>;
 
 struct WeightsOptions {
   std::string pack_dir;       // empty: packed tensors stay in memory

@@ -13,8 +13,8 @@ using testing::TemporaryFolder;
 
 constexpr DLDataType kFloat{kDLFloat, 32, 1};
 
-// Stored: x [4], y [4]. Parameters: p and q are the elements 1 and 0 of pack(x, y) = (x + y, x - y),
-// r is y as it is, s is element 0 of pack(y, x).
+// Stored: x [4], y [4]. Parameters: p and q are the elements 1 and 0 of pack(x, y) = (x + y, x -
+// y), r is y as it is, s is element 0 of pack(y, x).
 struct Example {
   Example() {
     write({1, 2, 3, 4, 10, 20, 30, 40});
@@ -137,22 +137,23 @@ TEST(a_pack_function_that_fails_leaves_no_file) {
   WeightsOptions options;
   options.pack_dir = packed;
   TensorCache cache = TensorCache::open(example.folder.path());
-  auto fails = [](const std::string&, const std::vector<ffi::Tensor>&)
-      -> std::vector<ffi::Tensor> { throw Error(CORE_INTERNAL, "no"); };
+  auto fails = [](const std::string&, const std::vector<ffi::Tensor>&) -> std::vector<ffi::Tensor> {
+    throw Error(CORE_INTERNAL, "no");
+  };
   ERROR_OF(CORE_INTERNAL, load_params(example.metadata, cache, options, fails));
   CHECK(std::filesystem::is_empty(packed));
   auto one_result = [&](const std::string&, const std::vector<ffi::Tensor>& from) {
     return std::vector<ffi::Tensor>{from[0]};
   };
-  CHECK_CONTAINS(ERROR_OF(CORE_INCOMPATIBLE,
-                          load_params(example.metadata, cache, options, one_result)),
-                 "p: index 1 of 1 results");
+  CHECK_CONTAINS(
+      ERROR_OF(CORE_INCOMPATIBLE, load_params(example.metadata, cache, options, one_result)),
+      "p: index 1 of 1 results");
   auto wrong_shape = [&](const std::string&, const std::vector<ffi::Tensor>&) {
     return std::vector<ffi::Tensor>{allocate_host({5}, kFloat), allocate_host({5}, kFloat)};
   };
-  CHECK_CONTAINS(ERROR_OF(CORE_INCOMPATIBLE,
-                          load_params(example.metadata, cache, options, wrong_shape)),
-                 "p became float32 [5]; the metadata says float32 [4]");
+  CHECK_CONTAINS(
+      ERROR_OF(CORE_INCOMPATIBLE, load_params(example.metadata, cache, options, wrong_shape)),
+      "p became float32 [5]; the metadata says float32 [4]");
   CHECK(std::filesystem::is_empty(packed));
 }
 

@@ -33,6 +33,9 @@ class StoredTensor:
 class Scheme(Protocol):
     """How parameters are stored. Implementations are frozen data; there is no state."""
 
+    def __hash__(self) -> int:
+        """Equal schemes are one."""
+
     @property
     def name(self) -> str:
         """As in `--quant`, mlc-llm's name where the layout is theirs."""

@@ -7,6 +7,8 @@ describe the batch are those of `forward`, see ARCHITECTURE.md.
 
 from __future__ import annotations
 
+from functools import cache
+
 from tvm import tirx
 from tvm.script import tirx as T
 
@@ -21,6 +23,7 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
         T.buffer_store(buffer, T.float32(value), [j])
 
 
+@cache  # one a distinct layer shape: parsing takes longer than all passes
 def rope_append(
     *,
     heads: int,
@@ -167,6 +170,7 @@ def rope_append(
     )
 
 
+@cache
 def attention(
     *,
     heads: int,

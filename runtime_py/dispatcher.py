@@ -98,7 +98,9 @@ class Dispatcher:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.limit: int | None = None
-        self._lock = threading.Lock()  # over the core's life: no call during or after close
+        # Over the core's life: no call during or after close. A stream that is collected as garbage
+        # aborts its request wherever the collector happens to run, so it is reentrant.
+        self._lock = threading.RLock()
         self._sinks: dict[int, Sink] = {}
         self._ids = itertools.count(1)
         self._to_abort: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -222,8 +224,8 @@ class Dispatcher:
         self._deliver(list(batches.items()))
 
     def _fail_all(self, error: BaseException) -> None:
-        sinks = {self._sinks.pop(i) for i in list(self._sinks)}
-        self._deliver([(sink, error) for sink in sinks])
+        sinks = {self._sinks.pop(i, None) for i in list(self._sinks)}
+        self._deliver([(sink, error) for sink in sinks if sink is not None])
 
     def _deliver(self, items: Sequence[_Item]) -> None:
         loops: defaultdict[asyncio.AbstractEventLoop, list[_Item]] = defaultdict(list)

@@ -42,7 +42,7 @@ class LoadedModel:
         tokenizer: the model's.
         template: its chat template, or None.
         defaults: generation_config.json.
-        context: tokens of one request; None: the library's.
+        context: tokens of one request; None: the library's. A smaller KV cache bounds it.
         max_batch: rows that the core decodes together.
     """
 
@@ -60,7 +60,7 @@ class LoadedModel:
         self.name = name
         self.tokenizer = tokenizer
         self.max_batch = max_batch
-        self.context = context or int(core.metadata["context"])
+        self.context = _context(core, context)
         vocab = core.metadata.get("vocab_size")
         self.planner = Planner(
             tokenizer=tokenizer,
@@ -132,6 +132,12 @@ class LoadedModel:
     def close(self) -> None:
         """End all requests and free the model; idempotent."""
         self.dispatcher.close()
+
+
+def _context(core: Core, asked: int | None) -> int:
+    """Tokens of one request: no more than the whole cache holds."""
+    stats = core.stats()
+    return min(asked or int(core.metadata["context"]), stats.pages_total * stats.page_size)
 
 
 def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:

@@ -13,13 +13,14 @@ from wherry import settings
 from wherry.artifact import MANIFEST, Manifest, read_manifest, verify, write_atomically
 from wherry.errors import UsageError
 
-from . import chat_template, jit
+from . import chat_template, jit, memory
 from .core import Core
 from .core_library import open_core, open_runtime
 from .core_native import NativeCore
 from .tokenizer import Tokenizer, read_json
 
 _log = logging.getLogger(__name__)
+LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
 CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int]], Core]
 
 
@@ -107,19 +108,25 @@ def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[s
 
     Raises:
         UsageError: a number is not positive, or larger than the compiled library allows.
+        ResourceError: the weights and a page of cache do not fit into memory.
     """
     config = {n: v for n, v in asked.items() if v is not None}
     problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
     if problems:
         raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")
-    deployment = manifest.deployment
-    if config.get("context", 0) > (limit := deployment.get("context", 2**31)):
-        raise UsageError(
-            f"context is {config['context']}; {manifest.name} was compiled for {limit} tokens. "
-            f"Ask for at most {limit}, or compile with --context {config['context']}."
-        )
-    defaults = {n: v for n, v in deployment.items() if n in ("context", "max_batch")}
-    return defaults | config
+    compiled = {n: manifest.deployment[n] for n in LIMITS if n in manifest.deployment}
+    problems = [
+        f"{n} is {config[n]}, {manifest.name} was compiled for at most {limit} (compile with "
+        f"--{n.replace('_', '-')} {config[n]} to have more)"
+        for n, limit in compiled.items()
+        if config.get(n, 0) > limit
+    ]
+    if problems:
+        raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
+    config = compiled | config
+    if "kv_tokens" not in config and (fitting := memory.kv_tokens(manifest, config)):
+        config["kv_tokens"] = fitting
+    return config
 
 
 def tokenizer_of(

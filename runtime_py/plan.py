@@ -109,8 +109,8 @@ class Planner:
         seed = secrets.randbits(64) if request.seed is None else request.seed
         n = request.n or 1
         jobs = [
-            Job(i, prompts[i // n], replace(params, seed=(seed + i * _SEED_STEP) % 2**64))
-            for i in range(n * len(prompts))
+            Job(i, prompt, self._of_choice(params, prompt, seed + i * _SEED_STEP))
+            for i, prompt in enumerate(p for p in prompts for _ in range(n))
         ]
         return Plan(
             jobs=jobs,
@@ -120,6 +120,10 @@ class Planner:
             prompt_tokens=sum(map(len, prompts)),
             include_usage=bool(request.stream_options and request.stream_options.include_usage),
         )
+
+    def _of_choice(self, params: SamplingParams, prompt: list[int], seed: int) -> SamplingParams:
+        room = self.context - len(prompt)
+        return replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
 
     def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
         """Refuse what the core cannot take.

@@ -6,15 +6,17 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from wherry.errors import listing
+
 from .core import MAX_TOP_LOGPROBS
 from .request_error import RequestError
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-StopString = Annotated[str, Field(min_length=1, max_length=1024)]
+StopString = Annotated[str, Field(max_length=1024)]
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=False)
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
 
 class StreamOptions(_Shape):
@@ -153,7 +155,7 @@ def request_error(error: ValidationError) -> RequestError:
             elif part.isidentifier() and part not in ("str", "int"):
                 where += f".{part}" if where else part
         lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
-    return RequestError("\n".join(lines.values()), param=next(iter(lines)) or None)
+    return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 
 
 def ignored(request: SamplingRequest) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from .loaded_model import LoadedModel
 from .plan import Plan
 from .reply import Reply, Streaming
 from .requests import ChatRequest, CompletionRequest, R, ignored, parse
-from .server_errors import ApiError
+from .server_errors import ApiError, shutting_down
 from .serving import serve as serve  # the two names of this module
 from .sse import ClientGone, EventStream, while_connected
 
@@ -146,6 +147,8 @@ class _Server:
             whole = await while_connected(http.receive, collect(generation, sink, reply))
         except ClientGone:
             return Response(status_code=_CLIENT_GONE)
+        except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+            raise shutting_down() from e
         finally:
             generation.close()
         return JSONResponse(whole.model_dump(), headers=headers)

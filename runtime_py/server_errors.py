@@ -58,6 +58,11 @@ def api_error(error: BaseException) -> ApiError:
     return ApiError(500, "The server has failed; its log says why", code="internal_error")
 
 
+def shutting_down() -> ApiError:
+    """For requests that the end of the server cuts off."""
+    return ApiError(503, "The server is shutting down", code="shutting_down")
+
+
 def body(error: ApiError) -> dict[str, Any]:
     """The JSON of an error."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}

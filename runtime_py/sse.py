@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Coroutine, Mapping
@@ -15,10 +16,11 @@ from wherry.errors import WherryError
 
 from .async_engine import AsyncStream
 from .protocol import Shape
-from .server_errors import api_error, body
+from .server_errors import api_error, body, shutting_down
 
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_LAST_WORD_SECONDS = 1
 DONE = b"data: [DONE]\n\n"
 
 
@@ -65,6 +67,7 @@ class EventStream(Response):
 
     def __init__(self, stream: AsyncStream[Any], headers: Mapping[str, str]) -> None:
         self._stream = stream
+        self._started = False
         self.status_code = 200
         self.background = None
         # Proxies (nginx) would collect the events otherwise.
@@ -76,12 +79,19 @@ class EventStream(Response):
             await while_connected(receive, self._send_all(send))
         except (ClientGone, OSError):
             _log.debug("The client of a stream has gone away")
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not self._started:
+                raise
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                end = _send_last(send, event(body(shutting_down())))
+                await asyncio.wait_for(end, _LAST_WORD_SECONDS)
         finally:
             self._stream.cancel()
 
     async def _send_all(self, send: Send) -> None:
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._started = True
         try:
             while chunks := await self._stream.batch():
                 await _send(send, b"".join(event(_dump(chunk)) for chunk in chunks))
@@ -89,8 +99,12 @@ class EventStream(Response):
         except WherryError as e:
             _log.error("A stream failed: %s", e)
             last = event(body(api_error(e)))
-        await _send(send, last)
-        await _send(send, b"", more=False)
+        await _send_last(send, last)
+
+
+async def _send_last(send: Send, data: bytes) -> None:
+    await _send(send, data)
+    await _send(send, b"", more=False)
 
 
 async def _send(send: Send, data: bytes, *, more: bool = True) -> None:

@@ -103,22 +103,18 @@ def module(text: str) -> tvm.IRModule:
             state = T.match_buffer(state_, (pages, 4), "int32")
             logits = T.match_buffer(logits_, (m, 16), "float32")
             for i in T.serial(n):
-                state[page_ids[page_indptr[sequences[i]] + positions[i] // 4], positions[i] % 4] = (
-                    tokens[i]
-                )
+                page = page_ids[page_indptr[sequences[i]] + positions[i] // 4]
+                state[page, positions[i] % 4] = tokens[i]
             for j in T.serial(m):
-                logits[j, 0] = T.float32(0)
-                for q in T.serial(positions[logit_rows[j]] + 1):
-                    logits[j, 0] = logits[j, 0] + T.Cast(
-                        "float32",
-                        (q + 1)
-                        * state[page_ids[page_indptr[sequences[logit_rows[j]]] + q // 4], q % 4],
-                    )
-                for v in T.serial(1, 16):
-                    logits[j, v] = (table[T.Cast("int32", logits[j, 0]) % 16, v] + bias[v]) * scale[
-                        0
-                    ]
-                logits[j, 0] = (table[T.Cast("int32", logits[j, 0]) % 16, 0] + bias[0]) * scale[0]
+                row = logit_rows[j]
+                logits[j, 0] = T.float32(0)  # h, until the logits are known
+                for q in T.serial(positions[row] + 1):
+                    page = page_ids[page_indptr[sequences[row]] + q // 4]
+                    logits[j, 0] += T.Cast("float32", (q + 1) * state[page, q % 4])
+                for i in T.serial(16):
+                    v = 15 - i
+                    h = T.Cast("int32", logits[j, 0]) % 16
+                    logits[j, v] = (table[h, v] + bias[v]) * scale[0]
 
         @R.function
         def pack_0(w: R.Tensor((16, 16), "float32")):

@@ -43,7 +43,7 @@ def test_chat(engine):
     assert text == "<|user|>the cat<|assistant|>"
     assert answer.usage.prompt_tokens == len(prompt)
     assert params.stop_ids == engine.loaded.tokenizer.eos_ids
-    assert params.max_tokens == 0
+    assert params.max_tokens == 512 - len(prompt)
 
 
 def test_chat_streams_the_same_text(engine):
@@ -61,7 +61,7 @@ def test_chat_streams_the_same_text(engine):
 
 
 def test_closing_a_stream_frees_its_request(make):
-    engine = MLCEngine.of(make(None, context=100_000, step_seconds=0.001))
+    engine = MLCEngine.of(make(None, context=100_000, pages=100_000, step_seconds=0.001))
     with engine.chat.completions.create(messages=HI, stream=True) as stream:
         next(stream)
         next(stream)
@@ -74,7 +74,7 @@ def test_closing_a_stream_frees_its_request(make):
 
 
 def test_ctrl_c_frees_the_request_and_is_raised_again(make):
-    engine = MLCEngine.of(make(None, context=1_000_000, step_seconds=0.001))
+    engine = MLCEngine.of(make(None, context=1_000_000, pages=100_000, step_seconds=0.001))
 
     def interrupt():
         while engine.stats().running == 0:
@@ -146,6 +146,13 @@ def test_context_ends_the_output(make):
     answer = engine.chat.completions.create(messages=HI)
     assert answer.choices[0].finish_reason == "length"
     assert answer.usage.total_tokens == 40
+
+
+def test_a_small_cache_bounds_the_context(make):
+    engine = MLCEngine.of(make(None, context=512, pages=4))
+    assert engine.chat.completions.create(messages=HI).usage.total_tokens == 64
+    with pytest.raises(RequestError, match="context is 64 tokens"):
+        engine.completions.create(prompt=[5] * 30, max_tokens=40)
 
 
 def test_too_long_for_the_context_names_the_numbers(make):
@@ -235,7 +242,7 @@ def test_a_failed_step_is_an_error_of_its_requests_only(make):
 
 
 def test_a_broken_engine_and_a_closed_one_say_so(make):
-    model = make(None, context=1_000_000, step_seconds=0.001)
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
     engine = MLCEngine.of(model)
     stream = engine.chat.completions.create(messages=HI, stream=True)
     core_of(model).break_with = "broken"
@@ -245,7 +252,7 @@ def test_a_broken_engine_and_a_closed_one_say_so(make):
         engine.chat.completions.create(messages=HI)
     engine.close()
     assert core_of(model).closed
-    model = make(None, context=1_000_000, step_seconds=0.001)
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
     with MLCEngine.of(model) as engine:
         stream = engine.chat.completions.create(messages=HI, stream=True)
     with pytest.raises(WherryError, match="closed"):

@@ -42,6 +42,7 @@ def write_manifest(folder: Path, tiny) -> None:
     names = [p.name for p in folder.iterdir()]
     manifest = artifact.Manifest(
         schema=artifact.SCHEMA_VERSION,
+        key="tiny",
         interface=artifact.INTERFACE_HASH,
         wherry="0.1.0",
         tvm="0.27.0.post1",
@@ -71,7 +72,7 @@ def compiled(tmp_path_factory):
 
 
 SCRIPT = """
-import json, sys, threading
+import json, sys, threading, time
 from wherry.runtime import MLCEngine
 from wherry.runtime.core import SamplingParams
 folder, prompts = json.loads(sys.argv[1])
@@ -86,8 +87,9 @@ with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
     [t.start() for t in threads]; [t.join() for t in threads]
     answer = engine.chat.completions.create(messages=[{"role": "user", "content": ""}],
                                             temperature=0, max_tokens=5)
-    seeds = [engine.completions.create(prompt=[3], seed=s, temperature=2, max_tokens=40).choices[0].text
-             for s in (1, 1, 2)]
+    sampled = [engine.completions.create(prompt=[3], seed=s, temperature=2, max_tokens=40)
+               for s in (1, 1, 2)]
+    seeds = [s.choices[0].text for s in sampled]
     ignored = engine.completions.create(prompt=[3], max_tokens=9, temperature=0,
                                         logit_bias={7: 100}).choices[0].text
     errors = []
@@ -97,7 +99,9 @@ with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
         except Exception as e: errors.append(type(e).__name__)
     stream = engine.completions.create(prompt=[1], max_tokens=59, stream=True)
     next(stream); stream.close()
-    stats = engine.stats()
+    end = time.monotonic() + 5  # the pages return when the step under way is over
+    while (stats := engine.stats()).pages_free < stats.pages_total and time.monotonic() < end:
+        time.sleep(0.005)
 print(json.dumps({
     "outputs": [outputs[i] for i in range(len(prompts))],
     "chat": answer.choices[0].message.content, "seeds": seeds, "bias": ignored, "errors": errors,

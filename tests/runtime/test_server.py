@@ -213,3 +213,41 @@ def test_sigterm_drains():
     host, port = url.removeprefix("http://").split(":")
     with pytest.raises(OSError):
         socket.create_connection((host, int(port)), timeout=1).close()
+
+
+CUT = """
+from tests.runtime.conftest import make_model
+from wherry.runtime import MLCEngine, serve
+model = make_model(None, context=1_000_000, pages=100_000, step_seconds=0.01)
+options = {"drain_seconds": 1, "on_ready": lambda url: print(url, flush=True)}
+serve(MLCEngine.of(model), port=0, **options)
+model.close()
+"""
+
+
+def test_what_outlasts_the_drain_is_cut_with_an_error():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
+    with subprocess.Popen(
+        [sys.executable, "-c", CUT],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        url = process.stdout.readline().strip()
+        body = json.dumps({**HI, "stream": True}).encode()
+        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+            answer.readline()
+            process.send_signal(signal.SIGTERM)
+            text = answer.read().decode()
+        _, log = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert json.loads(text.strip().split("data: ")[-1])["error"]["code"] == "shutting_down"
+    assert "Traceback" not in log
+
+
+def test_a_taken_port_is_a_usage_error(make):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"127.0.0.1:{port}"):
+            serve(MLCEngine.of(make()), port=port)

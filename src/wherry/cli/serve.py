@@ -34,7 +34,7 @@ def serve_command(
 ) -> None:
     """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models."""
     from wherry import settings
-    from wherry.runtime.server import serve
+    from wherry.runtime.serving import serve
 
     with shown() as progress:
         serve(
@@ -47,5 +47,6 @@ def serve_command(
             target=target,
             quant=quant,
             progress=progress,
+            on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
             **options.given(context=context, threads=threads, max_batch=max_batch),
         )

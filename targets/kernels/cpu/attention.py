@@ -14,7 +14,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import AttentionSpec
+from wherry.targets.kernels.specs import AttentionSpec
+
 from . import vector as v
 from .isa import Isa
 
@@ -168,9 +169,7 @@ def _visit_page(
         _add_values(Pages, Out, row, kv_head, head, page_id, visible, weights, factor, isa)
 
 
-def _scores(
-    Q: Any, Pages: Any, row: Any, kv_head: Any, head: Any, page_id: Any, isa: Isa
-) -> Any:
+def _scores(Q: Any, Pages: Any, row: Any, kv_head: Any, head: Any, page_id: Any, isa: Isa) -> Any:
     """Emit the dot products of one query with the 16 keys of a page; an expression of 16 lanes."""
     e = int(Q.shape[2])
     lanes = _lanes(e)

@@ -7,7 +7,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import SwiGLUSpec
+from wherry.targets.kernels.specs import SwiGLUSpec
+
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row

@@ -7,7 +7,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import EmbeddingSpec
+from wherry.targets.kernels.specs import EmbeddingSpec
+
 from . import vector as v
 from .isa import Isa
 from .linear import packed_shape

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tvm.tirx import PrimFunc
 
-from ..kernel_set import PackedLinear
-from ..specs import (
+from wherry.targets.kernels.kernel_set import PackedLinear
+from wherry.targets.kernels.specs import (
     AttentionSpec,
     EmbeddingSpec,
     LinearSpec,
@@ -13,6 +13,7 @@ from ..specs import (
     RopeAppendSpec,
     SwiGLUSpec,
 )
+
 from .attention import attention
 from .elementwise import swiglu
 from .embedding import embedding

@@ -9,13 +9,15 @@ A tile is a few rows by a few panels, one accumulator each, and adds along k fro
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..kernel_set import PackedLinear
-from ..specs import LinearSpec
+from wherry.targets.kernels.kernel_set import PackedLinear
+from wherry.targets.kernels.specs import LinearSpec
+
 from . import vector as v
 from .isa import Isa
 from .tiles import PANEL, PARALLEL_BYTES, over_rows, panels, store_panel
@@ -85,12 +87,12 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
         W = T.match_buffer(packed, shape, dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         for group in loop(shape[0] // width):
-            over_rows(m, heights, lambda h, row: _tile(X, W, Y, h, row, group * width, width, isa))
+            over_rows(m, heights, partial(_tile, X, W, Y, group * width, width, isa))
 
     return linear
 
 
-def _tile(X: Any, W: Any, Y: Any, height: int, row: Any, panel: Any, width: int, isa: Isa) -> None:
+def _tile(X: Any, W: Any, Y: Any, panel: Any, width: int, isa: Isa, height: int, row: Any) -> None:
     """Emit Y[row : row + height, `width` panels from `panel`]."""
     k, lanes = int(X.shape[1]), v.span(0, PANEL)
     with T.sblock("tile"):

@@ -11,7 +11,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RMSNormSpec
+from wherry.targets.kernels.specs import RMSNormSpec
+
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row
@@ -40,7 +41,9 @@ def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
     d = spec.dim
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def add_norm(x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle) -> None:
+    def add_norm(
+        x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle
+    ) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()
         X = T.match_buffer(x, (n, d), "float32")

@@ -12,7 +12,8 @@ from __future__ import annotations
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import LinearSpec
+from wherry.targets.kernels.specs import LinearSpec
+
 from .tiles import PANEL, panels
 
 ZERO = 7  # nibble that stands for 0

@@ -15,8 +15,8 @@ WORDS = GROUP // 4  # int32 words that hold the int8 of a group
 def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    XQ int32 [m, 8G] gets four int8 a word, XS float32 [m, G] the scales, XZ int32 [m, G] the sums of
-    the int8, times -7. A last group that K does not fill is filled with zeros.
+    XQ int32 [m, 8G] gets four int8 a word, XS float32 [m, G] the scales, XZ int32 [m, G] -7 times
+    the sums of the int8. A last group that K does not fill is filled with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:

@@ -8,13 +8,15 @@ last into one accumulator a row and panel.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..kernel_set import PackedLinear
-from ..specs import LinearSpec
+from wherry.targets.kernels.kernel_set import PackedLinear
+from wherry.targets.kernels.specs import LinearSpec
+
 from . import vector as v
 from .isa import Isa
 from .q4_layout import GROUP, ZERO, groups, pack_q4, packed_shapes
@@ -22,14 +24,13 @@ from .quantize_rows import WORDS, quantize_row
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 
 _RAMP = (0, 1, PANEL)
+_AHEAD = 16  # groups between a prefetch and its use: 4 KiB
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     """Kernels of a linear whose scheme is "q4"."""
     compute = _int8_compute if isa.dot == "vnni512" else _float_compute
-    return PackedLinear(
-        weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa)
-    )
+    return PackedLinear(weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute(spec, isa))
 
 
 def _panel_loop(spec: LinearSpec) -> Any:
@@ -55,13 +56,13 @@ def _int8_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         XZ = T.sblock_alloc_buffer((m, g), "int32")  # -7 * sum of the int8
         each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, row))
         for p in loop(shape[0]):
-            over_rows(m, (12, 4, 1), lambda h, row: _int8_tile(XQ, XS, XZ, W, S, Y, h, row, p))
+            over_rows(m, (12, 4, 1), partial(_int8_tile, XQ, XS, XZ, W, S, Y, p))
 
     return linear
 
 
 def _int8_tile(
-    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any
+    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, p: Any, height: int, row: Any
 ) -> None:
     """Emit Y[row : row + height, panel p]."""
     ramp = T.ramp(*_RAMP)
@@ -73,6 +74,8 @@ def _int8_tile(
         for i in range(height):
             T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
         with T.serial(int(S.shape[1])) as g:
+            if height == 1:
+                _prefetch(W, p, g + _AHEAD)
             for j in range(4):
                 word = W[p, g, j, T.ramp(*_RAMP)]
                 T.buffer_store(nibbles, _nibble(word, 0x0F0F0F0F, 0), [j, ramp])
@@ -87,6 +90,24 @@ def _int8_tile(
                 T.buffer_store(sums, added, [i, ramp])
         for i in range(height):
             store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
+
+
+def _prefetch(W: Any, p: Any, g: Any) -> None:
+    """Emit prefetches of a group's weights: the hardware's own stop at the end of every 4 KiB page.
+
+    They may run past the last weight; a prefetch does not fault.
+    """
+    for j in range(4):
+        T.evaluate(
+            T.call_llvm_intrin(
+                "void",
+                "llvm.prefetch.p0",
+                T.address_of(W[p, g, j, 0]),
+                T.int32(0),  # to read
+                T.int32(3),  # keep in all caches
+                T.int32(1),  # data
+            )
+        )
 
 
 def _nibble(word: Any, mask: int, shift: int) -> Any:
@@ -121,14 +142,12 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         for p in loop(shape[0]):
-            over_rows(m, heights, lambda h, row: _float_tile(X, W, S, Y, h, row, p, isa))
+            over_rows(m, heights, partial(_float_tile, X, W, S, Y, p, isa))
 
     return linear
 
 
-def _float_tile(
-    X: Any, W: Any, S: Any, Y: Any, height: int, row: Any, p: Any, isa: Isa
-) -> None:
+def _float_tile(X: Any, W: Any, S: Any, Y: Any, p: Any, isa: Isa, height: int, row: Any) -> None:
     """Emit Y[row : row + height, panel p]."""
     k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
     with T.sblock("tile"):

@@ -8,7 +8,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RopeAppendSpec
+from wherry.targets.kernels.specs import RopeAppendSpec
+
 from . import vector as v
 from .isa import Isa
 from .norm import inverse_rms
@@ -166,9 +167,7 @@ def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
     return cos, sin
 
 
-def _rotate(
-    spec: RopeAppendSpec, load: Load, store: Store, cos: Any, sin: Any, isa: Isa
-) -> None:
+def _rotate(spec: RopeAppendSpec, load: Load, store: Store, cos: Any, sin: Any, isa: Isa) -> None:
     """Emit the rotation of one head, and the copy of what lies beyond `rotary_dim`."""
     half = spec.rotary_dim // 2
     lanes = next(width for width in (16, 8, 4, 2, 1) if half % width == 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import tvm
 from tvm import s_tir
-from tvm.tirx import IntImm, PrimFunc
+from tvm.tirx import IntImm, IterVar, PrimFunc
 
 _log = logging.getLogger(__name__)
 
@@ -48,20 +49,20 @@ def _inline(sch: s_tir.Schedule) -> None:
 def _schedule_block(sch: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
     loops = sch.get_loops(block)
     kinds = [int(var.iter_type) for var in sch.get(block).iter_vars]
-    spatial = 0
-    while spatial < min(len(kinds), len(loops)) and kinds[spatial] == 0:
-        spatial += 1
-    if spatial == 0 or len(loops) != len(kinds):
+    if len(loops) != len(kinds) or not loops or kinds[0] != IterVar.DataPar:
         return
-    fused = sch.fuse(*loops[:spatial])
-    extent = sch.get(fused).extent
-    pure = spatial == len(loops)
-    if pure and isinstance(extent, IntImm) and int(extent) % LANES == 0:
-        fused, lanes = sch.split(fused, [None, LANES])
-        sch.vectorize(lanes)
-    work = 1
-    for loop in [fused, *loops[spatial:]]:
-        size = sch.get(loop).extent
-        work *= int(size) if isinstance(size, IntImm) else 1
-    if work * (LANES if pure else 1) >= PARALLEL_ELEMENTS:
-        sch.parallel(fused)
+    extents = [sch.get(loop).extent for loop in loops]
+    static = all(isinstance(extent, IntImm) for extent in extents)
+    work = math.prod(int(extent) for extent in extents) if static else 0
+    outer = loops[0]
+    if all(kind == IterVar.DataPar for kind in kinds):
+        # A symbolic extent is not fused: its index would be divided again for every element.
+        inner = sch.fuse(*loops) if static else loops[-1]
+        extent = sch.get(inner).extent
+        outer = inner if static or len(loops) == 1 else outer
+        if isinstance(extent, IntImm) and int(extent) % LANES == 0:
+            rest, lanes = sch.split(inner, [None, LANES])
+            sch.vectorize(lanes)
+            outer = rest if static or len(loops) == 1 else outer
+    if work >= PARALLEL_ELEMENTS:
+        sch.parallel(outer)

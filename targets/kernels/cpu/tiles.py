@@ -26,7 +26,7 @@ def panels(columns: int) -> int:
 
 
 def over_rows(rows: Any, heights: tuple[int, ...], tile: Callable[[int, Any], None]) -> None:
-    """Emit loops that cover `rows` rows by tiles: as many of the first height as fit, then the next.
+    """Emit loops that cover `rows` rows: as many tiles of the first height as fit, then the next.
 
     `heights` descend, each divides the one before, and the last is 1. `tile(height, first_row)`
     emits a tile.

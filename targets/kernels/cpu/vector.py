@@ -112,8 +112,8 @@ def max_lanes(value: Expr, lanes: int) -> Expr:
     return fold(value, lanes, maximum)
 
 
-# Two vectors of 16 lanes, seen as four groups of four lanes each, are added pairwise so that half as
-# many lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
+# Two vectors of 16 lanes, seen as four groups of four, are added pairwise so that half as many
+# lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
 _GROUPS = range(0, 16, 4)
 _ROUNDS = (
     (  # interleave within groups: a0 b0 a1 b1 | a2 b2 a3 b3
@@ -139,7 +139,8 @@ def sum_of_each(vectors: list[Expr], lanes: int) -> Expr:
     """Sums of 16 vectors of at most 16 lanes, as one vector: 45 operations, not 16 reductions."""
     if lanes < 16:
         widen = [min(i, lanes) for i in range(16)]
-        vectors = [shuffle([x, splat(0.0, lanes)], widen) for x in vectors]
+        zeros = [splat(0.0, lanes)] * (16 // lanes - 1)
+        vectors = [shuffle([x, *zeros], widen) for x in vectors]
     vectors = [let(x) for x in vectors]
     for low, high in _ROUNDS:
         pairs = zip(vectors[0::2], vectors[1::2], strict=True)
@@ -171,7 +172,6 @@ _EXP = [
 
 def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
     """e^x with relative error below 2e-7; exactly 1 at 0; x is held within [-87.3, 88]."""
-
     x, low, high = let(value), splat(-87.3, lanes), splat(88.0, lanes)
     x = let(T.Select(x < low, low, T.Select(x > high, high, x)))
     n = let(rint(x * splat(_LOG2_E, lanes), lanes))

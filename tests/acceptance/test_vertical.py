@@ -1,0 +1,185 @@
+"""From a model folder to a served answer, as a person would: whole processes, real models."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import openai
+import pytest
+
+from ..command import environment, wherry
+
+# A trained model that is not part of the product; it lies beside the checkout in development.
+STORIES = Path(__file__).parents[3] / "shared" / "models" / "stories260k"
+PROMPT = "Once upon a time"
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The compiled demo model, and the CPU seconds that its compilation took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = wherry("compile", "demo")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Path(done.stdout.strip()), seconds
+
+
+@pytest.mark.cpu
+@pytest.mark.skipif(not STORIES.is_dir(), reason=f"needs the reference model in {STORIES}")
+def test_150_tokens_are_those_of_the_reference_program():
+    common = ("run", str(STORIES), "--quant", "q0f32", "--completion", "--temperature", "0")
+    done = wherry(*common, "--max-tokens", "150", PROMPT)
+    assert done.returncode == 0, done.stderr
+    expected = (STORIES / "reference_once.txt").read_text()
+    assert expected.startswith(PROMPT + done.stdout)
+    tokens = len(_encode(STORIES, PROMPT + done.stdout)) - len(_encode(STORIES, PROMPT))
+    assert tokens == 150
+
+
+def _encode(folder: Path, text: str) -> list[int]:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text).ids
+
+
+@pytest.mark.cpu
+def test_the_demo_compiles_in_a_minute_of_cpu_time(demo):
+    assert demo[1] < 60
+
+
+NO_COMPILER = """
+import sys, time
+start = time.perf_counter()
+from wherry import MLCEngine
+with MLCEngine(sys.argv[1]) as engine:
+    stream = engine.completions.create(prompt="Once upon a time", stream=True, max_tokens=8)
+    first = next(iter(stream))
+    seconds = time.perf_counter() - start
+    list(stream)
+print(seconds, sorted(m for m in sys.modules if m == "tvm" or m.startswith("tvm.")))
+"""
+
+
+def _first_token(folder: Path) -> tuple[float, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_COMPILER, str(folder)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    seconds, modules = done.stdout.split(maxsplit=1)
+    return float(seconds), modules.strip()
+
+
+@pytest.mark.cpu
+def test_a_compiled_folder_runs_without_the_compiler_and_starts_quickly(demo):
+    runs = [_first_token(demo[0]) for _ in range(3)]
+    assert all(modules == "[]" for _, modules in runs)
+    assert min(seconds for seconds, _ in runs) < 2
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is 2 plus 3?", r"\b(5|five)\b"),
+        ("What is the capital of France?", "Paris"),
+        ("What is the opposite of hot?", "cold"),
+        ("Tell me a story about a fox.", r"(?i)\bfox\b.*\.\s*$"),
+    ],
+)
+def test_the_demo_answers_the_question(demo, question, answer):
+    done = wherry("run", "demo", "--temperature", "0", question)
+    assert done.returncode == 0, done.stderr
+    assert re.search(answer, done.stdout, re.DOTALL), done.stdout
+
+
+@pytest.fixture(scope="module")
+def server(demo):
+    """The address of `wherry serve demo` in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wherry", "serve", str(demo[0]), "--port=0", "--model-name=demo"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    for line in process.stderr:
+        if found := re.search(r"http://\S+:\d+", line):
+            break
+    else:
+        pytest.fail("the server ended before it was ready")
+    yield found[0]
+    process.terminate()
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.cpu
+def test_the_openai_client_streams_a_chat(server):
+    client = openai.OpenAI(base_url=f"{server}/v1", api_key="none")
+    assert [m.id for m in client.models.list()] == ["demo"]
+    messages = [{"role": "user", "content": "Hello!"}]
+    stream = client.chat.completions.create(
+        model="demo", messages=messages, stream=True, seed=1, stream_options={"include_usage": True}
+    )
+    chunks = list(stream)
+    text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert len(text) > 5
+    assert chunks[-1].usage.completion_tokens > 0
+    whole = client.chat.completions.create(model="demo", messages=messages, seed=1)
+    assert whole.choices[0].message.content == text
+
+
+@pytest.mark.cpu
+def test_sixteen_streams_at_once_say_what_each_says_alone(server):
+    client = openai.AsyncOpenAI(base_url=f"{server}/v1", api_key="none")
+    animals = ["fox", "bear", "cat", "dog", "owl", "mouse", "duck", "frog"]
+    requests = [
+        {
+            "messages": [{"role": "user", "content": f"Tell me a story about a {animals[i % 8]}."}],
+            "seed": 100 + i,
+            "temperature": 1.0 if i % 3 else 0.0,
+            "max_tokens": 5 + 11 * i,
+        }
+        for i in range(16)
+    ]
+
+    async def answer(fields) -> str:
+        stream = await client.chat.completions.create(model="demo", stream=True, **fields)
+        return "".join([c.choices[0].delta.content or "" async for c in stream if c.choices])
+
+    async def both():
+        together = await asyncio.gather(*[answer(r) for r in requests])
+        return together, [await answer(r) for r in requests]
+
+    together, alone = asyncio.run(both())
+    assert together == alone
+    assert len(set(alone)) > 8
+
+
+@pytest.mark.cpu
+def test_a_client_that_goes_away_frees_its_request(server):
+    client = openai.OpenAI(base_url=f"{server}/v1", api_key="none")
+    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+    for _ in range(4):
+        stream = client.chat.completions.create(
+            model="demo", messages=messages, stream=True, extra_body={"ignore_eos": True}
+        )
+        next(iter(stream))
+        stream.close()
+    started = time.monotonic()
+    client.chat.completions.create(model="demo", messages=messages, max_tokens=3)
+    assert time.monotonic() - started < 20
+
+
+def test_the_readme_names_what_there_is():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for command in re.findall(r"^\| `wherry (\w+)", readme, re.MULTILINE):
+        assert wherry(command, "--help").returncode == 0

@@ -1,0 +1,121 @@
+"""The commands on a tiny model: what goes to stdout, what to stderr, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from wherry.artifact import read_manifest
+
+from ..command import wherry
+from ..tiny_models import save
+
+TEXT = ["The fox ran over the hill and saw a small river.", "Once upon a time there was a fox."]
+TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+
+
+def write_tokenizer(folder):
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<pad>", "<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    made.train_from_iterator(TEXT, trainer)
+    made.save(str(folder / "tokenizer.json"))
+    config = {"eos_token": "</s>", "bos_token": "<s>", "chat_template": TEMPLATE}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    save(folder, "llama")
+    write_tokenizer(folder)
+    return str(folder)
+
+
+@pytest.mark.cpu
+class TestCommands:
+    def test_compile_writes_a_folder_and_finds_it_again(self, model, tmp_path):
+        out = tmp_path / "compiled"
+        arguments = ("compile", model, "--quant", "q4f32_1", "--context", "64", "-o", str(out))
+        first = wherry(*arguments)
+        assert (first.returncode, first.stdout) == (0, f"{out}\n"), first.stderr
+        manifest = read_manifest(out)
+        assert manifest.deployment["context"] == 64
+        assert manifest.memory["weights"] > 0 and manifest.memory["workspace"] > 0
+        assert manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4  # layers, k and v, heads, e
+        before = (out / "model.so").stat().st_mtime_ns
+        assert wherry(*arguments).returncode == 0
+        assert (out / "model.so").stat().st_mtime_ns == before  # a cache hit
+        assert wherry(*arguments, "--max-batch", "3").returncode == 0
+        assert (out / "model.so").stat().st_mtime_ns != before  # other inputs
+
+    def test_run_writes_the_text_alone(self, model):
+        done = wherry("run", model, "--max-tokens", "5", "--seed", "1", "Hello")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout and done.stderr == ""
+        again = wherry("run", model, "--max-tokens", "5", "--seed", "1", stdin="Hello")
+        assert again.stdout == done.stdout
+
+    def test_completion(self, model):
+        done = wherry("run", model, "--completion", "--max-tokens", "4", "Once upon")
+        assert done.returncode == 0 and "Once upon" not in done.stdout
+        assert wherry("run", model, "--completion", stdin="").returncode == 2
+
+    def test_chat_answers_line_by_line(self, model):
+        lines = "Hello\n/stats\n/reset\n/help\nAgain\n"
+        done = wherry("chat", model, "--max-tokens", "3", "--temperature", "0", stdin=lines)
+        assert done.returncode == 0, done.stderr
+        assert "/reset    forget" in done.stderr and "The conversation is new" in done.stderr
+        assert "/reset" not in done.stdout
+
+    def test_list(self, model):
+        assert wherry("run", model, "--max-tokens", "1", "x").returncode == 0
+        rows = json.loads(wherry("list", "--json").stdout)
+        assert any(r["name"].startswith("tiny-llama") for r in rows)
+        assert "q4f16_1" in wherry("list").stdout
+
+    def test_debug_dump(self, model, tmp_path):
+        done = wherry("compile", model, "--debug-dump", str(tmp_path / "dump"))
+        assert done.returncode == 0, done.stderr
+        names = sorted(p.name for p in (tmp_path / "dump").iterdir())
+        phases = ["export", "attach", "fuse", "lower", "schedule", "link"]
+        assert names[: len(phases)] == [f"{i}_{n}.py" for i, n in enumerate(phases, 1)]
+        assert "rms_norm" in (tmp_path / "dump" / "3_fuse.py").read_text()
+
+
+def test_doctor():
+    done = wherry("doctor", "--json")
+    found = json.loads(done.stdout)
+    assert found["ok"] and found["checks"]["cpu"]["found"].startswith("cpu:"), found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", "no-such-folder", "x"), 2, "There is no folder 'no-such-folder'"),
+        (("run", "org/name", "x"), 2, "Did you mean hf://org/name?"),
+        (("compile", ".", "--target", "toaster"), 2, "Unknown target 'toaster'"),
+        (("convert", ".", "--quant", "q5"), 2, "Unknown quantization 'q5'"),
+        (("compile", "tests"), 3, "has no config.json"),
+        (("walk",), 2, "No such command"),
+    ],
+)
+def test_errors_say_what_to_type(arguments, code, said):
+    done = wherry(*arguments)
+    assert done.returncode == code and done.stdout == ""
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_help_of_every_command():
+    text = wherry("--help").stdout
+    for name in ("run", "chat", "serve", "convert", "compile", "list", "doctor"):
+        assert f"  {name} " in text
+        assert wherry(name, "--help").stdout.startswith("Usage:")

@@ -1,0 +1,121 @@
+"""Paged attention on CPUs against NumPy, under cut prompts, mixed batches and stale pages."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import AttentionSpec
+from wherry.targets.kernels.cpu import CpuKernels
+
+pytestmark = pytest.mark.cpu
+
+HEADS = [(8, 4, 8), (4, 2, 128), (9, 3, 64), (9, 3, 32), (4, 1, 20)]  # h, g, e
+
+
+def reference(q, batch, pages, scale):
+    out = np.zeros(q.shape)
+    shared = q.shape[1] // pages.shape[2]
+    for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
+        ids = batch.page_ids[batch.page_indptr[s] : batch.page_indptr[s + 1]]
+        k, v = (
+            pages[ids, which].astype("float64").transpose(1, 0, 2, 3) for which in (0, 1)
+        )  # [g, pages, 16, e]
+        k, v = (x.reshape(x.shape[0], -1, x.shape[-1])[:, : position + 1] for x in (k, v))
+        for head in range(q.shape[1]):
+            score = k[head // shared] @ q[i, head] * scale
+            weight = np.exp(score - score.max())
+            out[i, head] = weight / weight.sum() @ v[head // shared]
+    return out
+
+
+@pytest.fixture
+def attend(any_machine):
+    def build(h, g, e, kv_dtype="float32"):
+        spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5, kv_dtype=kv_dtype)
+        kernel = any_machine.build(CpuKernels(any_machine.isa).attention(spec))
+
+        def run(q, batch, pages):
+            indices = (batch.positions, batch.sequences, batch.query_indptr)
+            table = (batch.page_indptr, batch.page_ids)
+            out = np.full(q.shape, np.nan, "float32")
+            return kernel(q, *indices, *table, pages, out)[-1]
+
+        return run
+
+    return build
+
+
+def values(rng, shape, dtype="float32"):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize(("h", "g", "e"), HEADS)
+@pytest.mark.parametrize("kv_dtype", ["float32", "float16"])
+def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
+    rng = np.random.default_rng(e)
+    pages = values(rng, (20, 2, g, 16, e), kv_dtype)
+    # Decode rows, a whole prompt, a chunk in the middle of one; pages out of order, one unused.
+    batch = make_batch(
+        [(33, 1, [7, 2, 19]), (0, 40, [4, 1, 9]), (15, 1, [11]), (16, 7, [3, 12]), (0, 1, [0])]
+    )
+    q = values(rng, (50, h, e))
+    out = attend(h, g, e, kv_dtype)(q, batch, pages)
+    np.testing.assert_allclose(out, reference(q, batch, pages, e**-0.5), atol=3e-6)
+
+
+@pytest.mark.parametrize(("h", "g", "e"), [(9, 3, 64), (8, 4, 8)])
+def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e):
+    rng = np.random.default_rng(3)
+    run, pages = attend(h, g, e), values(rng, (16, 2, g, 16, e))
+    table = [5, 0, 3, 8, 2, 11, 14, 6, 1]
+    q = values(rng, (140, h, e))
+    whole = run(q, make_batch([(0, 140, table)]), pages)
+    other, other_q = (20, 1, [9, 10]), values(rng, (1, h, e))
+    for cuts in ([0, 1, 17, 50, 140], [0, 16, 32, 139, 140], [0, 70, 140]):
+        for start, stop in pairwise(cuts):
+            chunk = (start, stop - start, table)
+            alone = run(q[start:stop], make_batch([chunk]), pages)
+            assert np.array_equal(alone, whole[start:stop])
+            mixed_q = np.concatenate([other_q, q[start:stop], other_q])
+            mixed = run(mixed_q, make_batch([other, chunk, other]), pages)
+            assert np.array_equal(mixed[1:-1], whole[start:stop])
+            assert np.array_equal(mixed[0], mixed[-1])
+
+
+def test_stale_memory_has_no_influence(attend, make_batch):
+    """Neither what a page holds beyond a row, be it NaN, nor pages of others."""
+    rng = np.random.default_rng(4)
+    run, pages = attend(4, 2, 32), values(rng, (8, 2, 2, 16, 32))
+    batch = make_batch([(18, 1, [6, 1]), (0, 5, [3])])
+    q = values(rng, (6, 4, 32))
+    clean = run(q, batch, pages)
+    for stale in (0.0, 1e30, -3e38, np.nan, np.inf):
+        dirty = np.full_like(pages, stale)
+        dirty[6], dirty[1, :, :, :3], dirty[3, :, :, :5] = (
+            pages[6],
+            pages[1, :, :, :3],
+            pages[3, :, :, :5],
+        )
+        assert np.array_equal(run(q, batch, dirty), clean)
+
+
+def test_large_scores_do_not_overflow(attend, make_batch):
+    """The running maximum keeps the exponentials in range, also when it rises late."""
+    rng = np.random.default_rng(5)
+    pages = values(rng, (4, 2, 1, 16, 16))
+    pages[2, 0] *= 200
+    q = 30 * values(rng, (1, 2, 16))
+    batch = make_batch([(45, 1, [0, 1, 2])])
+    out = attend(2, 1, 16)(q, batch, pages)
+    np.testing.assert_allclose(out, reference(q, batch, pages, 0.25), atol=1e-4)
+
+
+def test_no_kernel_for_what_it_cannot_do(here):
+    odd = AttentionSpec(heads=2, kv_heads=1, head_dim=6, scale=1.0)
+    paged = AttentionSpec(heads=2, kv_heads=1, head_dim=8, scale=1.0, page_size=32)
+    kernels = CpuKernels(here.isa)
+    assert kernels.attention(odd) is None
+    assert kernels.attention(paged) is None
