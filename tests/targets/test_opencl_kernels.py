@@ -27,8 +27,14 @@ pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(LIMITS, {})
 
 
-@pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
-@pytest.mark.parametrize(("n", "k"), [(70, 172), (24, 40), (130, 1088)])
+@pytest.mark.parametrize(
+    ("n", "k", "scheme", "scale_dtype"),
+    [
+        *((70, 172, *format_) for format_ in FORMATS),
+        (24, 40, "q4", "float16"),  # less than a group for some lane
+        (130, 1088, "q4", "float16"),  # several groups a lane, columns beyond two tiles
+    ],
+)
 def test_linear(n, k, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     spec = LinearSpec(out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype)

@@ -151,7 +151,7 @@ class _Block:
 
         def load(i: Any) -> None:
             q = self.tensors.q[self.row, self.first_head + i // d, i % d]
-            T.buffer_store(s.q, q * T.float32(self.spec.scale), [i])
+            T.buffer_store(s.q, q * e.number(self.spec.scale), [i])
 
         def clear(head: Any) -> None:
             T.buffer_store(s.largest, T.float32(LOWEST), [head])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 
 Expr = Any  # of TVM, which has no types of its own for mypy
@@ -115,13 +116,28 @@ def fma(a: Expr, b: Expr, c: Expr) -> Expr:
     return T.call_pure_extern("float32", "fma", a, b, c)
 
 
+def number(value: float) -> Expr:
+    """A float32 constant to its last bit.
+
+    TVM writes seven digits of a float into OpenCL C, Metal and WGSL, where nine are needed; what
+    they do not tell apart goes in as its bits.
+    """
+    exact = np.float32(value)
+    if np.float32(f"{exact:.6e}") == exact:
+        return T.float32(float(exact))
+    return T.reinterpret("float32", T.uint32(int(exact.view(np.uint32))))
+
+
 def constant(values: Sequence[float], index: Expr) -> Expr:
-    """values[index] without a table in memory: log2(len) comparisons."""
-    if len(values) == 1:
-        return T.float32(values[0])
-    half = len(values) // 2
-    low, high = constant(values[:half], index), constant(values[half:], index - half)
-    return T.if_then_else(index < half, low, high)
+    """values[index] as float32, without a table in memory: log2(len) comparisons."""
+
+    def bits(low: int, high: int) -> Expr:
+        if high - low == 1:
+            return T.uint32(int(np.float32(values[low]).view(np.uint32)))
+        middle = (low + high) // 2
+        return T.if_then_else(index < middle, bits(low, middle), bits(middle, high))
+
+    return T.reinterpret("float32", bits(0, len(values)))
 
 
 _TURN = (6.2831854820251465, -1.7484556000744883e-07)  # 2 pi: a float32, and the rest
@@ -133,6 +149,6 @@ def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
     Brought to one turn first: some devices' own functions are good for small angles alone.
     """
     x = let(angle)
-    turns = let(T.floor(fma(x, T.float32(0.15915494309189535), T.float32(0.5))))
-    rest = let(fma(turns, T.float32(-_TURN[1]), fma(turns, T.float32(-_TURN[0]), x)))
+    turns = let(T.floor(fma(x, number(1 / _TURN[0]), T.float32(0.5))))
+    rest = let(fma(turns, number(-_TURN[1]), fma(turns, number(-_TURN[0]), x)))
     return let(T.cos(rest)), let(T.sin(rest))

@@ -87,4 +87,4 @@ def inverse_rms(
 
     e.over(d, threads, thread, add)
     total = e.block_sum(square[0], threads, thread)
-    return T.float32(1) / T.sqrt(total * T.float32(1.0 / d) + T.float32(eps))
+    return T.float32(1) / T.sqrt(total * e.number(1 / d) + e.number(eps))

@@ -197,7 +197,7 @@ def _rotated(spec: RopeAppendSpec, load: Callable[[Any], Any], k: Any, position:
         cos, sin = e.cos_sin(angle)
         other = e.let(T.if_then_else(k < half, T.float32(0) - load(j + half), load(j)))
         value = e.fma(load(k), cos, other * sin)
-        T.buffer_store(result, value * T.float32(spec.scaling), [0])
+        T.buffer_store(result, value * e.number(spec.scaling), [0])
 
     if spec.rotary_dim == spec.head_dim:
         rotate()
