@@ -72,8 +72,9 @@ def _open(path: Path) -> ctypes.CDLL:
 def open_runtime(kind: str) -> None:
     """Open TVM's run time for a device of `kind` ("cpu", "cuda", "opencl").
 
-    Devices that TVM's package has no run time for come from a plugin of ours. The libraries alone are opened: importing tvm_ffi would import PyTorch where it is installed
-    (1.2 s), and importing tvm the compiler.
+    Devices that TVM's package has no run time for come from a plugin of ours. The libraries alone
+    are opened: importing tvm_ffi would import PyTorch where it is installed (1.2 s), and importing
+    tvm the compiler.
     """
     _open(_package_library("tvm_ffi", "tvm_ffi"))
     _open(_package_library("tvm", "tvm_runtime"))

@@ -48,9 +48,7 @@ def kernels(made):
         "float_linear": made.linear(LinearSpec(out_features=100, in_features=80, scheme="f32")),
         "rope": made.rope_append(RopeAppendSpec(**rope)),
         "norm_rope": made.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),
-        "attention": made.attention(
-            AttentionSpec(heads=6, kv_heads=2, head_dim=128, scale=0.1)
-        ),
+        "attention": made.attention(AttentionSpec(heads=6, kv_heads=2, head_dim=128, scale=0.1)),
     }
 
 
@@ -72,15 +70,12 @@ def demands(func):
     """(storage buffers, bytes of workgroup memory) of each WGSL kernel of a function."""
     parts = [p for p in source(func, "webgpu").split("// Function:") if "@compute" in p]
     shared = r"var<workgroup> \w+ : array<f32, (\d+)>"
-    return [
-        (p.count("var<storage"), sum(4 * int(n) for n in re.findall(shared, p))) for p in parts
-    ]
+    return [(p.count("var<storage"), sum(4 * int(n) for n in re.findall(shared, p))) for p in parts]
 
 
 def test_webgpu_gets_no_kernel_beyond_its_limits():
     found = {
-        name: demands(func)
-        for name, func in kernels(GpuKernels(WEBGPU, DEVICES["webgpu"])).items()
+        name: demands(func) for name, func in kernels(GpuKernels(WEBGPU, DEVICES["webgpu"])).items()
     }
     assert len(found["norm_rope"]) == 2 and len(found["linear"]) == 2
     assert max(buffers for parts in found.values() for buffers, _ in parts) == 7

@@ -77,7 +77,9 @@ class TestOpenCl:
         folder, model = case
         rng = np.random.default_rng(batch)
         prompts = [rng.integers(3, model.config.vocab_size, n).tolist() for n in (5, 23, 40, 1)]
-        outputs = {t: greedy(compiled(folder, target=t), prompts[:batch]) for t in ("cpu", "opencl")}
+        outputs = {
+            t: greedy(compiled(folder, target=t), prompts[:batch]) for t in ("cpu", "opencl")
+        }
         assert [len(tokens) for tokens in outputs["cpu"]] == [64] * batch
         assert outputs["opencl"] == outputs["cpu"]
 

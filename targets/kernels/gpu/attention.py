@@ -206,9 +206,7 @@ class _Block:
     def _weights(self, seen: Any) -> None:
         def grow(i: Any) -> None:
             score = self.shared.scores[i] - self.shared.largest[i // TILE]
-            e.when(
-                i % TILE < seen, lambda: T.buffer_store(self.shared.scores, T.exp(score), [i])
-            )
+            e.when(i % TILE < seen, lambda: T.buffer_store(self.shared.scores, T.exp(score), [i]))
 
         e.over(self.heads * TILE, self.threads, self.thread, grow)
 
@@ -246,6 +244,6 @@ class _Block:
         for slot in range(self.slots):
             i = slot * self.threads + self.thread
             if (slot + 1) * self.threads > self.size:
-                e.when(i < self.size, lambda slot=slot, i=i: emit(slot, i))  # type: ignore[misc]
+                e.when(i < self.size, lambda slot=slot, i=i: emit(slot, i))
             else:
                 emit(slot, i)

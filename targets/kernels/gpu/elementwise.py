@@ -91,7 +91,7 @@ def _copy(weights: Weights, Token: Any, Y: Any, row: Any, thread: Any, threads: 
             if d % WORD:
                 e.when(
                     column < d,
-                    lambda v=value, c=column: T.buffer_store(Y, v, [row, c]),  # type: ignore[misc]
+                    lambda v=value, c=column: T.buffer_store(Y, v, [row, c]),
                 )
             else:
                 T.buffer_store(Y, value, [row, column])

@@ -34,7 +34,9 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def add_norm(x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle) -> None:
+    def add_norm(
+        x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle
+    ) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()
         X = T.match_buffer(x, (n, d), "float32")
@@ -62,9 +64,7 @@ def _add_normalise(
     _normalise(Sum, W, Y, row, thread, threads, eps)
 
 
-def _normalise(
-    X: Any, W: Any, Y: Any, row: Any, thread: Any, threads: int, eps: float
-) -> None:
+def _normalise(X: Any, W: Any, Y: Any, row: Any, thread: Any, threads: int, eps: float) -> None:
     d = int(X.shape[1])
     inverse = e.let(inverse_rms(lambda k: X[row, k], d, thread, threads, eps))
 
@@ -74,9 +74,7 @@ def _normalise(
     e.over(d, threads, thread, scale)
 
 
-def inverse_rms(
-    load: Callable[[Any], Any], d: int, thread: Any, threads: int, eps: float
-) -> Any:
+def inverse_rms(load: Callable[[Any], Any], d: int, thread: Any, threads: int, eps: float) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of `d` elements; every thread of the block has it."""
     square = e.private(1)
     T.buffer_store(square, T.float32(0), [0])

@@ -121,9 +121,7 @@ def _head(
     """Emit one head of qkv. `heads` are those that the launch has: a test that none fails goes."""
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
     x = e.shared((size,))
-    e.over(
-        size, threads, thread, lambda k: T.buffer_store(x, tensors.qkv[row, head, k], [k])
-    )
+    e.over(size, threads, thread, lambda k: T.buffer_store(x, tensors.qkv[row, head, k], [k]))
     e.barrier()
     load: Callable[[Any], Any] = lambda k: x[k]  # noqa: E731
     if tensors.norms:
@@ -202,7 +200,5 @@ def _rotated(spec: RopeAppendSpec, load: Callable[[Any], Any], k: Any, position:
     if spec.rotary_dim == spec.head_dim:
         rotate()
     else:
-        e.either(
-            k < spec.rotary_dim, rotate, lambda: T.buffer_store(result, load(k), [0])
-        )
+        e.either(k < spec.rotary_dim, rotate, lambda: T.buffer_store(result, load(k), [0]))
     return result[0]
