@@ -24,7 +24,12 @@ from ..command import environment
 from ..opencl import device
 
 _COPIES = itertools.count()
-LIBRARY = core_library.find_core().with_name("libwherry_opencl.so")
+
+
+@pytest.fixture(scope="module")
+def plugin():
+    """Path of the library, beside the core."""
+    return core_library.find_core().with_name("libwherry_opencl.so")
 
 
 def python(script: str, *arguments: str, **env: str) -> str:
@@ -50,8 +55,8 @@ print("tvm" in sys.modules)
 """
 
 
-def test_another_version_of_tvm_is_refused():
-    words, loaded = python(REFUSED, str(LIBRARY)).splitlines()
+def test_another_version_of_tvm_is_refused(plugin):
+    words, loaded = python(REFUSED, str(plugin)).splitlines()
     assert "built for apache-tvm 0.27.0" in words and "0.26.0" in words
     assert loaded == "False"
 
@@ -203,11 +208,10 @@ class TestPrograms:
         assert out.strip() == "True"
 
 
-def test_the_plugin_exports_one_symbol():
-    plugin = ctypes.CDLL(str(LIBRARY))
-    assert plugin.wherry_opencl_open
+def test_the_plugin_exports_one_symbol(plugin):
+    assert ctypes.CDLL(str(plugin)).wherry_opencl_open
     shown = subprocess.run(
-        ["nm", "-D", "--defined-only", str(LIBRARY)], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", str(plugin)], capture_output=True, text=True, check=True
     )
     own = [line.split()[-1] for line in shown.stdout.splitlines() if "wherry" in line]
     assert own == ["wherry_opencl_open"]

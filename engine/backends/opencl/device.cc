@@ -2,6 +2,8 @@
 
 #include <tvm/ffi/error.h>
 
+#include <utility>
+
 namespace wherry::opencl {
 
 namespace {
@@ -66,7 +68,7 @@ void Pool::clear() {
   bytes_ = 0;
 }
 
-Device::Device(Platform, DeviceId id) : id_(id) {
+Device::Device(DeviceId id) : id_(id) {
   const Api& cl = Api::get();
   Int status = kSuccess;
   context_ = cl.CreateContext(nullptr, 1, &id, nullptr, nullptr, &status);
@@ -122,24 +124,28 @@ Devices& Devices::get() {
 }
 
 void Devices::find() {
+  std::vector<std::unique_ptr<Device>> found;
   for (Bits types : {kTypeGpu | kTypeAccelerator, kTypeCpu}) {
     for (Platform platform : platforms()) {
       for (DeviceId id : devices_of(platform, types)) {
-        devices_.push_back(std::make_unique<Device>(platform, id));
+        try {
+          found.push_back(std::make_unique<Device>(id));
+        } catch (const tvm::ffi::Error& error) {  // one broken driver does not spoil the others
+          problems_ += "\n  " + std::string(error.message());
+        }
       }
     }
-    if (!devices_.empty()) return;
+    if (!found.empty()) break;
   }
+  devices_ = std::move(found);
 }
 
 Device& Devices::device(int index) {
   std::call_once(found_, [this] { find(); });
   if (index < 0 || static_cast<size_t>(index) >= devices_.size()) {
     TVM_FFI_THROW(RuntimeError) << "no OpenCL device " << index << ": this machine has "
-                                << devices_.size()
-                                << (devices_.empty() ? ". Install the driver of one, or "
-                                                       "pocl-opencl-icd to run on the CPU"
-                                                     : "");
+                                << devices_.size() << " that work. To run on the CPU, install "
+                                << "pocl-opencl-icd" << problems_;
   }
   return *devices_[static_cast<size_t>(index)];
 }

@@ -41,7 +41,8 @@ class Pool {
 // One device with its context and queue.
 class Device {
  public:
-  Device(Platform platform, DeviceId id);
+  // Throws an error of tvm-ffi if the driver gives no context or queue.
+  explicit Device(DeviceId id);
 
   Context context() const { return context_; }
   Queue queue() const { return queue_; }
@@ -97,6 +98,7 @@ class Devices final : public tvm::runtime::DeviceAPI {
   void find();
   std::once_flag found_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::string problems_;  // of devices that are there and do not work, a line each
 };
 
 }  // namespace wherry::opencl
