@@ -143,9 +143,12 @@ void Devices::find() {
 Device& Devices::device(int index) {
   std::call_once(found_, [this] { find(); });
   if (index < 0 || static_cast<size_t>(index) >= devices_.size()) {
+    if (devices_.empty()) {
+      TVM_FFI_THROW(RuntimeError) << "this machine has no OpenCL device that works; "
+                                  << "pocl-opencl-icd is one that runs on the CPU" << problems_;
+    }
     TVM_FFI_THROW(RuntimeError) << "no OpenCL device " << index << ": this machine has "
-                                << devices_.size() << " that work. To run on the CPU, install "
-                                << "pocl-opencl-icd" << problems_;
+                                << devices_.size() << ", counted from 0" << problems_;
   }
   return *devices_[static_cast<size_t>(index)];
 }
