@@ -1,0 +1,1 @@
+"""Wherry beside other engines, on the same random weights. See README.md."""

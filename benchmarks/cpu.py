@@ -1,0 +1,164 @@
+"""Wherry beside llama.cpp on this CPU: `python -m benchmarks.cpu`; see README.md.
+
+Both run the same random weights, in turn (A B A B), each run in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact import MANIFEST
+
+from .drive_llama import Llama, run_child
+from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
+from .rows import ROWS, machine, versions, write_row
+from .shapes import SHAPES
+
+DEPTH = 96  # tokens before the first that is measured
+CONTEXT = 2048
+PEERS = {"q4f16_1": "q4_0", "q0f16": "f16", "q8f16_1": "q8_0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is timed. `rows`: tokens that go through the model in it."""
+
+    name: str
+    prefill: int = 0
+    batch: int = 1
+    tokens: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Tokens that the measured phase computes."""
+        return self.prefill or self.batch * self.tokens
+
+
+WORKLOADS = {
+    w.name: w
+    for w in (
+        Workload("decode", tokens=128),
+        Workload("prefill", prefill=512),
+        Workload("batch8", batch=8, tokens=64),
+    )
+}
+
+
+def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
+    """Convert, then compile a model; the compiled folder, and wall and CPU seconds of both.
+
+    No times of what the cache had already: empty WHERRY_CACHE to measure them.
+    """
+    times: dict[str, float] = {}
+    started = time.time()
+    for command in ("convert", "compile"):
+        arguments = [sys.executable, "-m", "wherry", command, str(folder), "--quant", quant]
+        begin = time.perf_counter()
+        output = run_child(
+            arguments + (["--context", str(CONTEXT)] if command == "compile" else [])
+        )
+        times |= {f"{command}_s": time.perf_counter() - begin, f"{command}_cpu_s": output.cpu_s}
+    compiled = Path(output.text.strip().splitlines()[-1])
+    assert (compiled / MANIFEST).is_file(), compiled
+    return compiled, times if (compiled / MANIFEST).stat().st_mtime >= started else {}
+
+
+def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
+    """One run of our side."""
+    command = [sys.executable, "-m", "benchmarks.drive_wherry", str(folder)]
+    command += ["--threads", str(threads), "--depth", str(DEPTH)]
+    if load.prefill:
+        command += ["--prefill", str(load.prefill)]
+    else:
+        command += ["--batch", str(load.batch), "--tokens", str(load.tokens)]
+    return dict(json.loads(run_child(command).text))
+
+
+def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
+    """One run of the other side."""
+    if load.prefill:
+        return llama.prefill(load.prefill)
+    if load.batch == 1:
+        return llama.decode(DEPTH, load.tokens)
+    return llama.decode_batch(load.batch, DEPTH, load.tokens)
+
+
+def bandwidth(threads: int) -> float:
+    """Bytes a second that `threads` threads read, measured now."""
+    command = [sys.executable, "-m", "benchmarks.bandwidth", "--threads", str(threads)]
+    return float(json.loads(run_child(command).text)["bytes_per_s"])
+
+
+def summary(runs: list[dict[str, Any]], load: Workload, speed: float) -> dict[str, Any]:
+    """Medians of one side's runs.
+
+    `bandwidth_share`: the weights' bytes, once a step, over the CPU's read bandwidth.
+    """
+    wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
+    result: dict[str, Any] = {
+        "runs": runs,
+        "tokens_per_s": load.rows / wall,
+        "tokens_per_cpu_s": load.rows / cpu,
+        "wall_s": wall,
+        "cpu_s": cpu,
+    }
+    size = next((r["weight_bytes"] for r in runs if "weight_bytes" in r), None)
+    if size and load.tokens:
+        result["bandwidth_share"] = size * load.tokens / wall / speed
+        result["bandwidth_share_of_cpu_time"] = size * load.tokens / cpu / speed
+    return result
+
+
+def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, Any]:
+    """Run both in turn; the measured part of a row. Ratios above 1: Wherry takes less time."""
+    speed = bandwidth(llama.threads)
+    runs: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for _ in range(pairs):
+        runs[0].append(wherry_run(ours, load, llama.threads))
+        runs[1].append(llama_run(llama, load))
+    speed = max(speed, bandwidth(llama.threads))
+    a, b = (summary(side, load, speed) for side in runs)
+    return {
+        "ratio_wall": b["wall_s"] / a["wall_s"],
+        "ratio_cpu": b["cpu_s"] / a["cpu_s"],
+        "bandwidth": speed,
+        "wherry": a,
+        "llama.cpp": b,
+    }
+
+
+def main() -> None:
+    """Measure the shapes, threads and workloads that are named; write a row for each."""
+    parser = argparse.ArgumentParser(description="Wherry beside llama.cpp on this CPU.")
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--quant", default="q4f16_1", choices=list(PEERS))
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
+    parser.add_argument("--rows", type=Path, default=ROWS)
+    a = parser.parse_args()
+    for shape in a.shapes:
+        peer = gguf_file(a.models, shape, PEERS[a.quant])
+        compiled, times = compile_model(hf_folder(a.models, shape), a.quant)
+        for threads in a.threads:
+            llama = Llama.from_environment(peer, threads)
+            for load in (WORKLOADS[name] for name in a.workloads):
+                row = {"what": load.name, "shape": shape, "threads": threads}
+                row |= {"quant": a.quant, "peer": PEERS[a.quant], "depth": DEPTH, "rows": load.rows}
+                row |= {"machine": machine(), "versions": versions()}
+                row |= {"busy_before": os.getloadavg()[0]} | compare(compiled, llama, load, a.pairs)
+                row |= {"making": times}
+                print(write_row(a.rows, row), f"{row['ratio_wall']:.2f} {row['ratio_cpu']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""One measured run of Wherry, in a process of its own: prints one JSON object.
+
+Drives the core in this process (`core_add`, `core_step`), with token ids: no tokenizer, no server,
+no stop tokens. A step includes sampling (greedy), which the other side does not do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from ctypes import byref, c_size_t
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wherry.artifact import read_manifest
+from wherry.runtime.core import SamplingParams
+from wherry.runtime.core_native import EVENT_BATCH, NativeCore
+from wherry.runtime.loading import native_core
+
+
+class Driver:
+    """A loaded model that is stepped by hand."""
+
+    def __init__(self, folder: Path, threads: int, config: dict[str, int]) -> None:
+        begin = time.perf_counter(), time.process_time()
+        core = native_core(folder, read_manifest(folder), "cpu", {"threads": threads}, config)
+        assert isinstance(core, NativeCore)
+        self.core = core
+        self.load_s = time.perf_counter() - begin[0]
+        self.load_cpu_s = time.process_time() - begin[1]
+        self.random = np.random.default_rng(1)
+        self.next_id = 0
+
+    def add(self, prompt: int, output: int) -> None:
+        """Queue a request of `prompt` random tokens that gives `output` tokens."""
+        vocab = self.core.metadata["vocab_size"]
+        tokens = self.random.integers(0, vocab, prompt).tolist()
+        self.next_id += 1
+        self.core.add(self.next_id, tokens, SamplingParams(max_tokens=output, temperature=0.0))
+
+    def step(self) -> int:
+        """Run one step; the number of events."""
+        n = c_size_t()
+        core = self.core
+        core._call("core_step", core._engine, core._events, EVENT_BATCH, byref(n))
+        return n.value
+
+    def run(self, steps: int | None = None) -> dict[str, float]:
+        """Step until nothing is left, or `steps` times; wall and CPU seconds of all threads."""
+        before = self.core.stats()
+        wall, cpu = time.perf_counter(), time.process_time()
+        done = 0
+        while done != steps and (steps is not None or self._busy()):
+            self.step()
+            done += 1
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        after = self.core.stats()
+        assert after.steps - before.steps == done, "a step ran nothing"
+        return {
+            "wall_s": wall,
+            "cpu_s": cpu,
+            "model_s": after.model_seconds - before.model_seconds,
+            "prefilled": after.prefill_tokens - before.prefill_tokens,
+            "decoded": after.decode_tokens - before.decode_tokens,
+        }
+
+    def _busy(self) -> bool:
+        stats = self.core.stats()
+        return stats.waiting + stats.prefilling + stats.running > 0
+
+    def prefill(self, tokens: int) -> dict[str, float]:
+        """A prompt, in as few steps as the chunk allows, and its first token."""
+        self.add(tokens, 1)
+        result = self.run()
+        assert result["prefilled"] == tokens, result
+        return result
+
+    def decode(self, batch: int, depth: int, tokens: int) -> dict[str, float]:
+        """`tokens` steps of `batch` sequences that already have `depth` tokens."""
+        for _ in range(batch):
+            self.add(depth, tokens + 2 * batch + 3)
+        for _ in range(2 * batch + 2):  # at least the rows of one prompt a step or two
+            if self.core.stats().running == batch:
+                break
+            self.step()
+        self.step()  # the first step of this batch size is not measured
+        result = self.run(tokens)
+        assert result["decoded"] == batch * tokens, result
+        self.core.reset()
+        return result
+
+
+def weight_bytes(metadata: dict[str, Any]) -> int:
+    """Bytes of all parameters as the kernels read them."""
+    return sum(int(np.prod(p["shape"])) * np.dtype(p["dtype"]).itemsize for p in metadata["params"])
+
+
+def main() -> None:
+    """Measure one workload and print it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--prefill", type=int, help="tokens; otherwise decoding is measured")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--depth", type=int, default=96)
+    parser.add_argument("--tokens", type=int, default=64)
+    a = parser.parse_args()
+    longest = (
+        -(-(max(a.prefill or 0, a.depth + a.tokens + 2 * a.batch + 3) + 1) // 16) * 16
+    )  # whole pages
+    chunk = max(a.prefill or 0, a.depth, a.batch)
+    config = {"max_batch": a.batch, "context": longest, "prefill_chunk": chunk}
+    driver = Driver(a.folder, a.threads, config)
+    if a.prefill:
+        driver.prefill(a.prefill)  # first touch of the cache's and the workspace's pages
+        result = driver.prefill(a.prefill)
+    else:
+        result = driver.decode(a.batch, a.depth, a.tokens)
+    result |= {
+        "load_s": driver.load_s,
+        "load_cpu_s": driver.load_cpu_s,
+        "weight_bytes": weight_bytes(dict(driver.core.metadata)),
+    }
+    driver.core.close()
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Write random models of the published shapes, for both sides: `python -m benchmarks.make_models`.
+
+The values have no meaning and cost the same time as real ones. Two differences from a real
+conversion to GGUF change no tensor's size and no operation's cost, and are left out: the rows of
+Q and K are not permuted for llama's way of RoPE, and there are no RoPE frequency factors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from safetensors.numpy import save_file
+
+from .shapes import SHAPES, weight_shapes
+
+DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
+GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16"}
+
+
+def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
+    """Random float16 weights: norms near 1, the rest with deviation 0.02."""
+    rng = np.random.default_rng(seed)
+    for name, shape in weight_shapes(config).items():
+        centre, width = (1.0, 0.05) if len(shape) == 1 else (0.0, 0.02)
+        values = rng.standard_normal(shape, dtype=np.float32)
+        yield name, (centre + width * values).astype(np.float16)
+
+
+def hf_folder(folder: Path, shape: str) -> Path:
+    """Where the Hugging Face folder of a shape is, written now if it is not there."""
+    out = folder / shape
+    if not (out / "config.json").is_file():
+        out.mkdir(parents=True, exist_ok=True)
+        save_file(dict(tensors(SHAPES[shape])), out / "model.safetensors")
+        (out / "config.json").write_text(json.dumps(SHAPES[shape], indent=1))
+    return out
+
+
+def gguf_file(folder: Path, shape: str, kind: str) -> Path:
+    """Where the GGUF file of a shape is, written now; every matrix is of `kind`, norms float32.
+
+    Published files of kind q4_0 often hold the embedding as Q6_K; here both engines read the same
+    number of bits.
+    """
+    out = folder / f"{shape}-{kind}.gguf"
+    if not out.is_file():
+        unfinished = out.with_suffix(".tmp")
+        _write_gguf(unfinished, SHAPES[shape], gguf.GGMLQuantizationType[GGUF_TYPES[kind]])
+        unfinished.rename(out)
+    return out
+
+
+def _write_gguf(path: Path, config: dict[str, Any], kind: gguf.GGMLQuantizationType) -> None:
+    model_type = config["model_type"]
+    writer = gguf.GGUFWriter(path, model_type)
+    _describe(writer, config)
+    names = gguf.get_tensor_name_map(
+        gguf.MODEL_ARCH[model_type.upper()], config["num_hidden_layers"]
+    )
+    for name, values in tensors(config):
+        short = names.get_name(name, try_suffixes=(".weight",))
+        assert short is not None, name
+        wide = values.astype(np.float32)
+        if values.ndim == 1:
+            writer.add_tensor(short, wide)
+        else:
+            writer.add_tensor(short, gguf.quants.quantize(wide, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
+
+
+def main() -> None:
+    """Write the models of the shapes that are named, or of all."""
+    parser = argparse.ArgumentParser(description="Write random models of published shapes.")
+    parser.add_argument("shapes", nargs="*", default=list(SHAPES), help=", ".join(SHAPES))
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER)
+    parser.add_argument("--gguf", nargs="*", default=["q4_0"], choices=list(GGUF_TYPES))
+    arguments = parser.parse_args()
+    if unknown := [s for s in arguments.shapes if s not in SHAPES]:
+        parser.error(f"unknown shapes {unknown}; known are {', '.join(SHAPES)}")
+    for shape in arguments.shapes:
+        print(hf_folder(arguments.folder, shape))
+        for kind in arguments.gguf:
+            print(gguf_file(arguments.folder, shape, kind))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Published shapes that are measured, as the `config.json` of their Hugging Face repositories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_COMMON: dict[str, Any] = {
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "hidden_act": "silu",
+    "rope_scaling": None,
+    "tie_word_embeddings": True,
+    "torch_dtype": "float16",  # of the weights that make_models.py writes
+}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "smollm2-135m": _COMMON
+    | {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 49152,
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "head_dim": 64,
+        "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 100000.0,
+        "mlp_bias": False,
+    },
+    "qwen3-0.6b": _COMMON
+    | {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "vocab_size": 151936,
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 40960,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000.0,
+    },
+    "llama-3.2-1b": _COMMON
+    | {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 128256,
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "rope_scaling": {
+            "factor": 32.0,
+            "high_freq_factor": 4.0,
+            "low_freq_factor": 1.0,
+            "original_max_position_embeddings": 8192,
+            "rope_type": "llama3",
+        },
+        "mlp_bias": False,
+    },
+}
+
+
+def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of a checkpoint's tensors, in Hugging Face's names."""
+    hidden, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (config["vocab_size"], hidden)
+    }
+    for layer in range(config["num_hidden_layers"]):
+        of_layer: dict[str, tuple[int, ...]] = {
+            "input_layernorm": (hidden,),
+            "self_attn.q_proj": (queries, hidden),
+            "self_attn.k_proj": (keys, hidden),
+            "self_attn.v_proj": (keys, hidden),
+            "self_attn.o_proj": (hidden, queries),
+            "post_attention_layernorm": (hidden,),
+            "mlp.gate_proj": (inner, hidden),
+            "mlp.up_proj": (inner, hidden),
+            "mlp.down_proj": (hidden, inner),
+        }
+        if config["model_type"] == "qwen3":
+            of_layer |= {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)}
+        shapes |= {f"model.layers.{layer}.{name}.weight": s for name, s in of_layer.items()}
+    return shapes | {"model.norm.weight": (hidden,)}

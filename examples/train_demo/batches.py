@@ -1,0 +1,61 @@
+"""Batches: documents are made on the fly, tokenized, and packed whole into rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from corpus import ASSISTANT, BOS, EARLY, END, PAD, SYSTEM, USER, document
+from tokenizers import Tokenizer
+from torch import Tensor
+
+_IGNORE = -100  # the target that cross_entropy leaves out
+
+
+class Packer:
+    """Makes the batch of a given step; the same seed, step and shape always give the same batch."""
+
+    def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
+        self.tokenizer, self.seed = tokenizer, seed
+        self.ids = {
+            token: tokenizer.token_to_id(token)
+            for token in (BOS, END, SYSTEM, USER, ASSISTANT, PAD)
+        }
+
+    def batch(
+        self, step: int, rows: int, length: int, mix: dict[str, int] = EARLY
+    ) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets, each [rows, length] int64; -100 for targets left out."""
+        rng = Random(self.seed * 1_000_003 + step)
+        room = [length + 1] * rows
+        content: list[list[int]] = [[] for _ in range(rows)]
+        misses = 0
+        while misses < 24:
+            texts = [document(rng, mix) for _ in range(16)]
+            for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+                ids = encoding.ids[: length + 1]
+                row = next((i for i in range(rows) if room[i] >= len(ids)), -1)
+                if row < 0:
+                    misses += 1
+                    continue
+                content[row] += ids
+                room[row] -= len(ids)
+        packed = np.full((rows, length + 1), self.ids[PAD], dtype=np.int64)
+        for i, ids in enumerate(content):
+            packed[i, : len(ids)] = ids
+        return torch.from_numpy(packed[:, :-1].copy()), torch.from_numpy(self._targets(packed))
+
+    def _targets(self, packed: np.ndarray) -> np.ndarray:
+        """Keep as targets what the assistant says, and plain text; packed is [rows, length + 1]."""
+        counts = np.zeros(packed.shape, dtype=bool)
+        speaking = np.zeros(packed.shape[0], dtype=bool)
+        ids = self.ids
+        for t in range(packed.shape[1]):
+            now = packed[:, t]
+            counts[:, t] = speaking & (now != ids[USER]) & (now != ids[SYSTEM]) & (now != ids[PAD])
+            speaking = np.where((now == ids[BOS]) | (now == ids[ASSISTANT]), True, speaking)
+            speaking &= (
+                (now != ids[USER]) & (now != ids[SYSTEM]) & (now != ids[END]) & (now != ids[PAD])
+            )
+        return np.where(counts, packed, _IGNORE)[:, 1:].copy()

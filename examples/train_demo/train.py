@@ -1,0 +1,207 @@
+"""Train the demo model and export it.
+
+`python train.py` does everything; a run that was stopped goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from batches import Packer
+from card import card
+from corpus import EARLY, LATE
+from evaluate import exact, rounded_to_4_bits
+from export import check, export
+from model import Llama, ModelConfig
+from muon import Muon
+from torch import Tensor
+from vocabulary import load_or_train
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What decides the result; the rate is constant and falls linearly at the end."""
+
+    steps: int = 3500
+    decay_steps: int = 900
+    warmup_steps: int = 50
+    early_steps: int = 1500
+    matrix_rate: float = 0.02
+    other_rate: float = 0.004
+    weight_decay: float = 0.1
+    seed: int = 1
+
+    def rate(self, step: int) -> float:
+        """Return the factor of the learning rates at this step."""
+        return min(1.0, (step + 1) / self.warmup_steps, (self.steps - step) / self.decay_steps)
+
+    def shape(self, step: int) -> tuple[int, int]:
+        """Return rows and length of the batch: small batches first, long rows at the end."""
+        if step < self.early_steps:
+            return 8, 256
+        return (10, 400) if self.steps - step > self.decay_steps // 6 else (4, 1000)
+
+
+def masked_loss(model: Llama, inputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross entropy over the targets that count; the others get no logits."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        hidden = model.hidden(inputs)
+        counted = targets.flatten() != -100
+        logits = F.linear(hidden.flatten(0, 1)[counted], model.embed.weight)
+    return F.cross_entropy(logits.float(), targets.flatten()[counted])
+
+
+def optimizers(model: Llama, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the layers, AdamW for the embedding and the norms."""
+    matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
+    others = [p for p in model.parameters() if p.ndim < 2 or p is model.embed.weight]
+    return [
+        Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay),
+        torch.optim.AdamW(others, lr=recipe.other_rate, betas=(0.9, 0.95), weight_decay=0.01),
+    ]
+
+
+@torch.no_grad()
+def validation(model: Llama, packer: Packer, batches: int = 8) -> float:
+    """Return the loss on text from a seed that training never uses."""
+    losses = [masked_loss(model, *packer.batch(step, 8, 512)).item() for step in range(batches)]
+    return sum(losses) / len(losses)
+
+
+class Trainer:
+    """The state of a run: model, optimizers, step, and the log."""
+
+    def __init__(self, recipe: Recipe, work: Path) -> None:
+        torch.manual_seed(recipe.seed)
+        self.recipe, self.work = recipe, work
+        self.config = ModelConfig()
+        self.tokenizer = load_or_train(work / "tokenizer.json", self.config.vocab_size, recipe.seed)
+        self.packer = Packer(self.tokenizer, recipe.seed)
+        self.validation_packer = Packer(self.tokenizer, recipe.seed + 999)
+        self.model = Llama(self.config)
+        self.optimizers = optimizers(self.model, recipe)
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.checkpoint = work / "checkpoint.pt"
+        if self.checkpoint.exists():
+            self._load()
+
+    def _load(self) -> None:
+        saved = torch.load(self.checkpoint, weights_only=True)
+        self.model.load_state_dict(saved["model"])
+        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.step, self.tokens, self.seconds = saved["step"], saved["tokens"], saved["seconds"]
+
+    def save(self) -> None:
+        """Write the checkpoint, which replaces the last one only when it is complete."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+        }
+        part = self.checkpoint.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(self.checkpoint)
+
+    def one_step(self) -> float:
+        """Train on one batch and return its loss."""
+        started = time.monotonic()
+        rate = self.recipe.rate(self.step)
+        base = (self.recipe.matrix_rate, self.recipe.other_rate)
+        for optimizer, value in zip(self.optimizers, base, strict=True):
+            optimizer.param_groups[0]["lr"] = value * rate
+        inputs, targets = self.packer.batch(
+            self.step,
+            *self.recipe.shape(self.step),
+            mix=EARLY if self.step < self.recipe.early_steps else LATE,
+        )
+        loss = masked_loss(self.model, inputs, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        self.tokens += inputs.numel()
+        self.seconds += time.monotonic() - started
+        return loss.item()
+
+    def run(self) -> None:
+        """Train to the last step; log every 20 steps, save and validate every 100."""
+        average = math.nan
+        while self.step < self.recipe.steps:
+            loss = self.one_step()
+            average = loss if math.isnan(average) else 0.95 * average + 0.05 * loss
+            last = self.step == self.recipe.steps
+            if self.step % 20 == 0 or last:
+                self.log(loss=average, rate=self.recipe.rate(self.step - 1))
+            if self.step % 100 == 0 or last:
+                self.save()
+                self.log(validation_loss=validation(self.model, self.validation_packer))
+
+    def log(self, **values: float) -> None:
+        """Append a row to log.jsonl."""
+        row = {"step": self.step, "tokens": self.tokens, "seconds": round(self.seconds), **values}
+        with (self.work / "log.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def write_report(self, path: Path) -> None:
+        """Evaluate the model as it is and rounded to 4 bits, and write the model card."""
+        full = Llama(self.config)
+        full.load_state_dict({k: v.half().float() for k, v in self.model.state_dict().items()})
+        rounded = Llama(self.config)
+        rounded.load_state_dict(rounded_to_4_bits(self.model.state_dict()))
+        results = [exact(model, self.tokenizer) for model in (full, rounded)]
+        losses = [validation(model, self.validation_packer) for model in (full, rounded)]
+        (self.work / "evaluation.json").write_text(json.dumps([losses, results], indent=1))
+        parameters = sum(p.numel() for p in self.model.parameters())
+        run = {
+            "parameters": parameters,
+            "steps": self.step,
+            "tokens": self.tokens,
+            "minutes": round(self.seconds / 60),
+        }
+        path.write_text(card(run, losses, results))
+
+
+def main() -> None:
+    """Read the command line, train, export and evaluate."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=ROOT / "build" / "train_demo",
+        help="folder of checkpoint and log",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "src" / "wherry" / "demo",
+        help="folder of the exported model",
+    )
+    parser.add_argument("--steps", type=int, default=Recipe.steps)
+    parser.add_argument("--decay-steps", type=int, default=Recipe.decay_steps)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    recipe = Recipe(steps=arguments.steps, decay_steps=arguments.decay_steps)
+    trainer = Trainer(recipe, arguments.work)
+    trainer.run()
+    export(trainer.model, trainer.tokenizer, arguments.output)
+    check(trainer.model, arguments.output)
+    trainer.write_report(arguments.output / "README.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""What 4-bit weights cost, and that 8-bit activations add next to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import wherry
+from wherry.quant.scheme import find
+
+from ..tiny_models import Runner, compiled
+
+DEMO = Path(wherry.__path__[0]) / "demo"
+TEXTS = (
+    "Tell me a story about a fox who wants to cross the river.",
+    "What is the capital of France? The capital of France is Paris.",
+    "Once upon a time there was a small bear. The bear lived near a hill and liked to sing.",
+    "What is Wherry? Wherry compiles language models for many devices.",
+)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def divergence(reference: np.ndarray, other: np.ndarray) -> float:
+    """Mean KL divergence over positions, in nats, float64."""
+    p, q = (log_softmax(x.astype(np.float64)) for x in (reference, other))
+    return float((np.exp(p) * (p - q)).sum(-1).mean())
+
+
+def round_weights(model: torch.nn.Module, scheme_name: str) -> None:
+    """Replace what the scheme quantizes by what it stores, in place."""
+    scheme = find(scheme_name)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            w = p.numpy()
+            if scheme.quantizes(name, w.shape):
+                p.copy_(torch.from_numpy(scheme.decode(scheme.encode(w), w.shape[-1])))
+
+
+@pytest.mark.cpu
+def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence():
+    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
+    ids = [tokenizer(text).input_ids for text in TEXTS]
+    model = transformers.AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+
+    def logits() -> np.ndarray:
+        with torch.no_grad():
+            return np.concatenate([model(torch.tensor([i])).logits[0].numpy() for i in ids])
+
+    exact = logits()
+    round_weights(model, "q4f16_1")
+    rounded = divergence(exact, logits())
+    run = Runner(compiled(DEMO, quant="q4f16_1"))
+    ours = divergence(exact, np.concatenate([run.step({n: i})[n] for n, i in enumerate(ids)]))
+    assert 1e-5 < rounded < 1  # 4 bits cost something, and not everything
+    assert ours <= 1.1 * rounded
