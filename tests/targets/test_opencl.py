@@ -15,6 +15,7 @@ from wherry.runtime.core_native import NativeCore
 from wherry.runtime.loading import device_of
 from wherry.targets.target import find
 
+from ..command import wherry
 from ..opencl import device
 from ..tiny_models import Runner, compiled, save
 
@@ -139,3 +140,16 @@ def test_the_preset_says_what_it_is():
     }
     with pytest.raises(UsageError, match="--target opencl"):
         find("opencl:f17")
+
+
+@pytest.mark.gpu
+def test_the_demo_tells_the_same_story():
+    """As a person types it, in processes of their own."""
+    device()
+    common = ("run", "demo", "--quant", "q0f32", "--temperature", "0", "--max-tokens", "60")
+    told = [
+        wherry(*common, "--target", t, "Tell me a story about a fox.") for t in ("cpu", "opencl")
+    ]
+    assert [done.returncode for done in told] == [0, 0], told[1].stderr
+    assert "fox" in told[0].stdout
+    assert told[1].stdout == told[0].stdout
