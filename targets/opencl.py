@@ -1,4 +1,8 @@
-"""OpenCL devices: GPUs, phones, and through PoCL any CPU. "opencl" fits every device of 1.2."""
+"""OpenCL devices: GPUs, phones, and through PoCL any CPU.
+
+"opencl" fits nearly every device of version 1.2; "opencl:128" and "opencl:64" those that run fewer
+work-items in a group.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +19,38 @@ from .kernels.kernel_set import PackedLinear
 from .storage_half import with_storage_half
 from .target import TargetPreset
 
-# What nearly every device has. OpenCL itself promises less (one thread, 32 KiB).
-LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
+THREADS = ("64", "128", "256")  # of a work-group, what a variant names; the last is the default
+SHARED_MEMORY_BYTES = 32768  # what OpenCL 1.2 promises
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The one preset there is.
+    """The preset for groups of `variant` work-items.
 
     Raises:
-        UsageError: a variant was asked for.
+        UsageError: it is not one of THREADS.
     """
-    if variant is not None:
-        raise UsageError(f"Unknown target 'opencl:{variant}'. Type: --target opencl")
+    if variant is not None and variant not in THREADS:
+        raise UsageError(
+            f"Unknown target 'opencl:{variant}'; after the colon goes the size of a work-group: "
+            f"{', '.join(THREADS)}. Type: --target opencl"
+        )
+    threads = int(variant or THREADS[-1])
+    limits = GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES)
     device: dict[str, Any] = {
         "kind": "opencl",
-        "max_threads_per_block": LIMITS.threads_per_block,
-        "max_num_threads": LIMITS.threads_per_block,
-        "max_shared_memory_per_block": LIMITS.shared_memory_bytes,  # bytes
+        "max_threads_per_block": threads,
+        "max_num_threads": threads,
+        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
     }
     return TargetPreset(
-        name="opencl",
+        name="opencl" if variant is None else f"opencl:{variant}",
         device=device,
         host=host(),
         library="so",
         features=(),
         dtype="float32",
         kv_dtype="float32",
-        kernels=OpenClKernels(GpuKernels(LIMITS, device)),
+        kernels=OpenClKernels(GpuKernels(limits, device)),
     )
 
 

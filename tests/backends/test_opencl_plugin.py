@@ -129,30 +129,31 @@ class TestMemory:
             del tensor
 
 
-def library(function: str, path) -> None:
-    """A kernel that applies an OpenCL function to 64 elements."""
+def library(function: str, path, group: int = 32) -> None:
+    """A kernel that applies an OpenCL function to twice `group` elements."""
+    size = 2 * group
 
     @T.prim_func(s_tir=True)
-    def apply(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    def apply(x: T.Buffer((size,), "float32"), y: T.Buffer((size,), "float32")):
         for b in T.thread_binding(2, thread="blockIdx.x"):
-            for t in T.thread_binding(32, thread="threadIdx.x"):
+            for t in T.thread_binding(group, thread="threadIdx.x"):
                 with T.sblock("apply"):
-                    y[b * 32 + t] = T.call_pure_extern("float32", function, x[b * 32 + t])
+                    y[b * group + t] = T.call_pure_extern("float32", function, x[b * group + t])
 
     preset = opencl.preset(None)
     target = Target(dict(preset.device), host=dict(preset.host))
     tvm.compile(tvm.IRModule({"apply": apply}), target=target).export_library(str(path))
 
 
-def run(path) -> np.ndarray:
+def run(path, size: int = 64) -> np.ndarray:
     """Load the library and apply its kernel.
 
     A copy of the file: a library that is loaded twice keeps the kernels it found first.
     """
     copy = path.with_name(f"{next(_COPIES)}.so")
     shutil.copy(path, copy)
-    x = tvm.runtime.tensor(np.arange(64, dtype="float32"), device())
-    y = tvm.runtime.tensor(np.zeros(64, "float32"), device())
+    x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device())
+    y = tvm.runtime.tensor(np.zeros(size, "float32"), device())
     tvm.runtime.load_module(str(copy))["apply"](x, y)
     return y.numpy()
 
@@ -199,6 +200,13 @@ class TestPrograms:
         with pytest.raises(RuntimeError, match="refuses kernel apply_kernel") as error:
             run(tmp_path / "kernel.so")
         assert "no_such_function" in str(error.value)
+
+    def test_a_group_that_the_device_does_not_run_is_named(self, tmp_path):
+        most = int(device().max_threads_per_block)
+        library("fabs", tmp_path / "kernel.so", 2 * most)
+        words = rf"groups of {2 * most} \(the device allows {most}\).*CL_INVALID_WORK_"
+        with pytest.raises(RuntimeError, match=words):
+            run(tmp_path / "kernel.so", 4 * most)
 
     def test_a_cache_that_cannot_be_written_costs_time_alone(self, tmp_path):
         device()

@@ -27,6 +27,7 @@ DEVICES = {
     "metal": {"kind": "metal", "max_threads_per_block": 256},
     "cuda": {"kind": "cuda", "arch": "sm_80"},
 }
+USUAL = GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
 WEBGPU = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
 
 
@@ -61,7 +62,7 @@ def source(func, kind):
 
 @pytest.mark.parametrize("kind", DEVICES)
 def test_every_kernel_compiles(kind):
-    limits = WEBGPU if kind == "webgpu" else opencl.LIMITS
+    limits = WEBGPU if kind == "webgpu" else USUAL
     for name, func in kernels(GpuKernels(limits, DEVICES[kind])).items():
         assert name and "kernel" in source(func, kind)
 
@@ -80,13 +81,13 @@ def test_webgpu_gets_no_kernel_beyond_its_limits():
     assert len(found["norm_rope"]) == 2 and len(found["linear"]) == 2
     assert max(buffers for parts in found.values() for buffers, _ in parts) == 7
     assert 8192 < max(shared for parts in found.values() for _, shared in parts) <= 16384
-    unlimited = kernels(GpuKernels(opencl.LIMITS, DEVICES["webgpu"]))
+    unlimited = kernels(GpuKernels(USUAL, DEVICES["webgpu"]))
     assert demands(unlimited["norm_rope"])[0][0] == 9  # what the limit is for
 
 
 def test_halves_are_loaded_without_half_arithmetic():
     spec = LinearSpec(out_features=64, in_features=64, scheme="q4", scale_dtype="float16")
-    func = GpuKernels(opencl.LIMITS, DEVICES["opencl"]).linear(spec)
+    func = GpuKernels(USUAL, DEVICES["opencl"]).linear(spec)
     text = source(with_storage_half(func), "opencl")
     assert "vload_half(" in text
     assert not re.search(r"\bhalf [a-z_]+|\(half\)|convert_half", text)

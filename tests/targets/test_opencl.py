@@ -86,6 +86,15 @@ class TestOpenCl:
 
 
 @pytest.mark.gpu
+def test_small_groups_give_the_same_logits(tmp_path):
+    device()
+    model = save(tmp_path, "qwen3", head_dim=32)
+    prompt = prompts_of(model)[1]
+    got = Runner(compiled(tmp_path, target="opencl:64"), device="opencl").step({0: prompt})[0]
+    close(got, logits(model, prompt))
+
+
+@pytest.mark.gpu
 def test_half_weights_on_a_device_without_halves(tmp_path):
     """The default scheme: 4-bit weights, scales and norms stored as halves, packed by the core."""
     device()
@@ -138,7 +147,9 @@ def test_the_preset_says_what_it_is():
         "cpu": "",
         "features": [],
     }
-    with pytest.raises(UsageError, match="--target opencl"):
+    assert find("opencl:64").device["max_num_threads"] == 64
+    assert find("opencl:64").name == "opencl:64"
+    with pytest.raises(UsageError, match="64, 128, 256"):
         find("opencl:f17")
 
 

@@ -16,7 +16,6 @@ from wherry.targets.kernels import (
     SwiGLUSpec,
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.opencl import LIMITS
 
 from ..opencl import build
 from .test_cpu_attention import reference
@@ -24,7 +23,7 @@ from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
 
 pytestmark = pytest.mark.gpu
-KERNELS = GpuKernels(LIMITS, {})
+KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,13 @@ class LaunchedKernel {
     Int status =
         Api::get().EnqueueNDRangeKernel(device.queue(), kernel, static_cast<Uint>(dimensions_),
                                         nullptr, global.data(), &extents[3], 0, nullptr, nullptr);
-    if (status != kSuccess) check(status, ("launch of kernel " + name_).c_str());
+    if (status != kSuccess) {
+      size_t group = extents[3] * extents[4] * extents[5];
+      std::string call = "launch of kernel " + name_ + " in groups of " + std::to_string(group) +
+                         " (the device allows " +
+                         std::to_string(device.number<size_t>(kMaxWorkGroupSize)) + ")";
+      check(status, call.c_str());
+    }
   }
 
  private:
