@@ -78,7 +78,7 @@ class Step:
         arrays: list[Any] = [tokens, range(depth, depth + rows), [0] * rows, [0, rows], [0, pages]]
         arrays += [range(pages), [rows - 1]]
         inputs = [tvm.runtime.tensor(np.array(list(a), np.int32)) for a in arrays]
-        self.vm["forward"](*inputs, self.state, self.params)
+        self.vm["forward"](*inputs, *self.state, *self.params)
 
 
 def bare(step: Step, rows: int, depth: int, repeats: int) -> float:

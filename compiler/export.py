@@ -32,7 +32,7 @@ assert list(SIZES) == [f.name for f in fields(Batch)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A model as a module: `forward(*batch, state, *parameters) -> logits`."""
+    """A model as a module: `forward(*batch, *state, *parameters) -> logits`."""
 
     mod: IRModule
     stored: dict[str, str]  # dtype on disk of each parameter, in order
@@ -45,9 +45,8 @@ def _step(model: nn.Module) -> Callable[..., Tensor]:
     """What is exported: takes plain tensors, calls the model with what it knows."""
 
     def forward(*args: Any) -> Tensor:
-        *arrays, pages = args
-        batch = Batch(*arrays)
-        return model(batch, PagedKV(batch, list(pages)))
+        batch = Batch(*args[: len(SIZES)])
+        return model(batch, PagedKV(batch, list(args[len(SIZES) :])))
 
     return forward
 
@@ -78,10 +77,10 @@ def export(
     shape = config.attention_shape()
     page = (2, shape.kv_heads, PAGE_SIZE, shape.head_dim)
     arguments: list[Any] = [spec.Tensor([size], "int32") for size in SIZES.values()]
-    arguments.append(spec.Tuple("state", [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]))
+    arguments += [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
     method = spec.MethodSpec(
         method=_step(model),
-        arg_names=[*SIZES, "state"],
+        arg_names=[*SIZES, *(f"state_{i}" for i in range(len(layers)))],
         arg_specs=arguments,
         param_mode="plain",
         effect_mode="none",

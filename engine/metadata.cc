@@ -8,7 +8,7 @@
 
 namespace wherry {
 
-const char* const kInterface = "a4ad90d46ac3cc66";
+const char* const kInterface = "0f910197cf07e190";
 
 namespace {
 

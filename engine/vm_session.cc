@@ -1,6 +1,7 @@
 #include "vm_session.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -59,6 +60,8 @@ class AllocatorTrimmer {
   std::set<size_t> seen_;
 };
 
+constexpr size_t kBatchArrays = 7;
+
 class VmSession : public Session {
  public:
   VmSession(std::shared_ptr<const VmShared> shared, const SessionLimits& limits)
@@ -79,6 +82,10 @@ class VmSession : public Session {
         state_.push_back(allocate(shape, spec.dtype, shared_->device));
       }
     }
+    // The arrays of a batch come first and change at each step; state and parameters stay.
+    arguments_.resize(kBatchArrays);
+    arguments_.insert(arguments_.end(), state_.begin(), state_.end());
+    arguments_.insert(arguments_.end(), shared_->params.begin(), shared_->params.end());
   }
 
   void launch(const Batch& batch) override {
@@ -86,11 +93,15 @@ class VmSession : public Session {
     trimmer_.before_step(batch.tokens.size());
     logits_ = ffi::Tensor();
     rows_ = static_cast<int64_t>(batch.logit_rows.size());
-    logits_ = forward_(tokens_.view(batch.tokens), positions_.view(batch.positions),
-                       sequences_.view(batch.sequences), query_indptr_.view(batch.query_indptr),
-                       page_indptr_.view(batch.page_indptr), page_ids_.view(batch.page_ids),
-                       logit_rows_.view(batch.logit_rows), state_, shared_->params)
-                  .cast<ffi::Tensor>();
+    const ffi::Tensor inputs[] = {
+        tokens_.view(batch.tokens),           positions_.view(batch.positions),
+        sequences_.view(batch.sequences),     query_indptr_.view(batch.query_indptr),
+        page_indptr_.view(batch.page_indptr), page_ids_.view(batch.page_ids),
+        logit_rows_.view(batch.logit_rows)};
+    std::copy(std::begin(inputs), std::end(inputs), arguments_.begin());
+    ffi::Any result;
+    forward_.CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
+    logits_ = std::move(result).cast<ffi::Tensor>();
   }
 
   Logits collect() override {
@@ -111,7 +122,8 @@ class VmSession : public Session {
   VirtualMachine vm_;
   ffi::Function forward_;
   Staging tokens_, positions_, sequences_, query_indptr_, page_indptr_, page_ids_, logit_rows_;
-  ffi::Array<ffi::Tensor> state_;
+  std::vector<ffi::Tensor> state_;
+  std::vector<ffi::AnyView> arguments_;  // of `forward`, in order
   AllocatorTrimmer trimmer_;
   ffi::Tensor logits_;  // holds the memory that collect() points into
   int64_t rows_ = 0;

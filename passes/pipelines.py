@@ -20,6 +20,7 @@ from .fuse_swiglu import FuseSwiGLU
 from .kernels import Kernels
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
+from .share_tensors import ShareTensors
 
 Phase = tuple[str, Sequence[ir.transform.Pass]]
 
@@ -48,7 +49,6 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
                 t.FoldConstant(),
                 t.FuseOps(),
                 t.FuseTIR(),
-                t.BundleModelParams(),
             ],
         ),
         ("schedule", [ScheduleRest(inputs.kernels)]),
@@ -61,6 +61,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
                 t.CallTIRRewrite(),
                 t.StaticPlanBlockMemory(),
                 t.LowerAllocTensor(),
+                ShareTensors(),
                 t.KillAfterLastUse(),
                 t.LowerRuntimeBuiltin(),
                 t.ComputePrimValue(),

@@ -108,7 +108,7 @@ class Runner:
         wanted = list(range(len(tokens)))
         arrays = [tokens, positions, owners, starts, page_starts, ids, wanted]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
-        logits = self.vm["forward"](*inputs, self.state, self.params).numpy()
+        logits = self.vm["forward"](*inputs, *self.state, *self.params).numpy()
         return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
 
 

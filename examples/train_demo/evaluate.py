@@ -86,7 +86,7 @@ def greedy(model: Llama, tokenizer: Tokenizer, users: list[str], limit: int = 80
     return replies
 
 
-def exact(model: Llama, tokenizer: Tokenizer, count: int = 100) -> Results:
+def exact(model: Llama, tokenizer: Tokenizer, count: int = 60) -> Results:
     """Return for each topic: replies that hold the answer, questions, failures."""
     model.eval()
     results: Results = {}

@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Recipe:
     """What decides the result; the rate is constant and falls linearly at the end."""
 
-    steps: int = 3500
-    decay_steps: int = 900
+    steps: int = 2800
+    decay_steps: int = 800
     warmup_steps: int = 50
     early_steps: int = 1500
     matrix_rate: float = 0.02

@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1  # of this file
 # arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
     "forward(tokens[n] i32, positions[n] i32, sequences[n] i32, query_indptr[r+1] i32, "
-    "page_indptr[r+1] i32, page_ids[p] i32, logit_rows[m] i32, state tuple, params tuple)"
+    "page_indptr[r+1] i32, page_ids[p] i32, logit_rows[m] i32, *state, *params)"
     " -> logits[m, vocab] f32; metadata 1"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]

@@ -137,10 +137,10 @@ def module(text: str) -> tvm.IRModule:
             page_indptr: R.Tensor(("r1",), "int32"),
             page_ids: R.Tensor(("p",), "int32"),
             logit_rows: R.Tensor(("m",), "int32"),
-            state: R.Tuple(R.Tensor(("pages", 4), "int32")),
-            params: R.Tuple(
-                R.Tensor((16, 16), "float32"), R.Tensor((1,), "float32"), R.Tensor((16,), "float32")
-            ),
+            state: R.Tensor(("pages", 4), "int32"),
+            first: R.Tensor((16, 16), "float32"),
+            second: R.Tensor((1,), "float32"),
+            third: R.Tensor((16,), "float32"),
         ):
             cls = Tiny
             m = T.int64()
@@ -153,10 +153,10 @@ def module(text: str) -> tvm.IRModule:
                     page_indptr,
                     page_ids,
                     logit_rows,
-                    state[0],
-                    params[0],
-                    params[1],
-                    params[2],
+                    state,
+                    first,
+                    second,
+                    third,
                 ),
                 out_ty=R.Tensor((m, 16), "float32"),
             )
