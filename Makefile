@@ -5,7 +5,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc)
+CXX_FILES := $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/backends/*/*.cc engine/backends/*/*.h engine/tools/*.cc)
+SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/opencl/opencl.cmake
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
@@ -19,7 +20,7 @@ test: lint native python installed
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
 # The core and its C++ tests, plain and under the sanitizers.
@@ -40,7 +41,7 @@ installed: $(VENV)/.tested
 format: $(VENV)/.tested
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i engine/*.cc engine/*.h engine/include/*.h engine/tools/*.cc
+	$(BIN)/clang-format -i $(CXX_FILES)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

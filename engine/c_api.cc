@@ -29,7 +29,8 @@ int guard(const Call& call) noexcept {
   } catch (const Error& error) {
     return fail(error.status(), error.what());
   } catch (const tvm::ffi::Error& error) {
-    return fail(CORE_INTERNAL,
+    const bool memory = error.kind() == "MemoryError";  // of a device's run time
+    return fail(memory ? CORE_OUT_OF_MEMORY : CORE_INTERNAL,
                 wherry::concat(std::string(error.kind()), ": ", std::string(error.message())));
   } catch (const std::bad_alloc&) {
     return fail(CORE_OUT_OF_MEMORY, "out of memory");

@@ -94,7 +94,8 @@ class PackedWeights {
 
   void load(const PackFunction& pack, std::vector<ffi::Tensor>& params) {
     if (groups_.empty()) return;
-    if (options_.pack_dir.empty()) {
+    // A file saves memory where it is mapped; a device has a copy of its own in any case.
+    if (options_.pack_dir.empty() || !is_host(options_.device)) {
       pack_in_memory(pack, params);
     } else {
       map(pack, params);

@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import sys
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from wherry import settings
@@ -13,11 +14,19 @@ from wherry.errors import ToolchainError
 
 from .core_native import bind
 
+PLUGINS = ("opencl",)  # kinds of devices that libraries of ours drive
 _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def _name(stem: str) -> str:
     return f"{stem}{_SUFFIX}" if sys.platform == "win32" else f"lib{stem}{_SUFFIX}"
+
+
+def _places(stem: str) -> list[Path]:
+    """Where a library of ours may be: in the installed package, or in build/dev of a checkout."""
+    package = Path(settings.__file__).parent
+    folders = (package, package / "lib", package.parents[1] / "build" / "dev")
+    return [folder / _name(stem) for folder in folders]
 
 
 def find_core() -> Path:
@@ -26,17 +35,8 @@ def find_core() -> Path:
     Raises:
         ToolchainError: it is in none of these places.
     """
-    package = Path(settings.__file__).parent
     chosen = settings.core_library()
-    repository = package.parents[1]
-    places = (
-        [chosen]
-        if chosen
-        else [
-            folder / _name("wherry")
-            for folder in (package, package / "lib", repository / "build" / "dev")
-        ]
-    )
+    places = [chosen] if chosen else _places("wherry")
     for place in places:
         if place.is_file():
             return place
@@ -70,15 +70,40 @@ def _open(path: Path) -> ctypes.CDLL:
 
 @cache
 def open_runtime(kind: str) -> None:
-    """Open TVM's run time for a device of `kind` ("cpu", "cuda").
+    """Open TVM's run time for a device of `kind` ("cpu", "cuda", "opencl").
 
-    The libraries alone are opened: importing tvm_ffi would import PyTorch where it is installed
-    (1.2 s), and importing tvm the compiler.
+    Devices that TVM's package has no run time for come from a plugin of ours. The libraries alone
+    are opened: importing tvm_ffi would import PyTorch where it is installed (1.2 s), and importing
+    tvm the compiler.
     """
     _open(_package_library("tvm_ffi", "tvm_ffi"))
     _open(_package_library("tvm", "tvm_runtime"))
-    if kind != "cpu":
+    if kind in PLUGINS:
+        _open_plugin(kind)
+    elif kind != "cpu":
         _open(_package_library("tvm", f"tvm_runtime_{kind}"))
+
+
+def _open_plugin(kind: str) -> None:
+    """Open libwherry_<kind> and let it register its devices.
+
+    Raises:
+        ToolchainError: it was not built, or was built for another version of TVM.
+    """
+    places = [p.with_name(_name(f"wherry_{kind}")) for p in [find_core(), *_places("wherry")]]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise ToolchainError(
+            f"{places[0].name}, which drives {kind} devices, was not found; looked for\n"
+            + "\n".join(f"  {place}" for place in dict.fromkeys(places))
+            + "\nBuild it, with apache-tvm installed: cmake --preset dev -DWHERRY_"
+            f"{kind.upper()}=ON && cmake --build --preset dev"
+        )
+    register = getattr(_open(path), f"wherry_{kind}_open")
+    register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_char_p)
+    cache = settings.cache_dir() / "programs" / kind
+    if problem := register(version("apache-tvm").encode(), str(cache).encode()):
+        raise ToolchainError(f"{path}: {problem.decode(errors='replace')}")
 
 
 @cache

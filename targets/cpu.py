@@ -123,6 +123,14 @@ def _levels(variant: str) -> TargetPreset:
     return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
 
 
+def host() -> dict[str, Any]:
+    """The target of code that drives a device: any CPU of this machine's architecture."""
+    here = platform.machine()
+    if here not in TRIPLES:
+        raise UsageError(f"This machine's CPU is {here!r}; supported are {', '.join(TRIPLES)}.")
+    return {"kind": "llvm", "mtriple": TRIPLES[here]}
+
+
 def _native_cpu(arch: str) -> str:
     if arch not in TRIPLES:
         raise UsageError(f"This machine's CPU is {arch!r}; supported are {', '.join(TRIPLES)}.")

@@ -11,7 +11,10 @@ from wherry.errors import UsageError
 
 from .kernels.by_name import KernelsByName
 
-KINDS = ("cpu",)  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
+KINDS = (
+    "cpu",
+    "opencl",
+)  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
 Library = Literal["so", "tar", "wasm"]
 
 

@@ -61,12 +61,16 @@ class Runner:
 
     folder: Path
     pages: int = 64
+    device: str = "cpu"
     sequences: dict[int, Sequence] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder)
         module = tvm.runtime.load_module(str(self.folder / library_for(manifest)))
-        self.vm = relax.VirtualMachine(module, tvm.cpu())
+        self.here = tvm.device(self.device, 0)
+        # On a device the VM wants the host too, for shapes.
+        devices = [self.here] if self.device == "cpu" else [self.here, tvm.cpu()]
+        self.vm = relax.VirtualMachine(module, devices)
         self.metadata = json.loads(str(self.vm["_metadata"]()))
         stored = load_state(self.folder)
         self.params = [self._parameter(entry, stored) for entry in self.metadata["params"]]
@@ -74,11 +78,11 @@ class Runner:
         shape = (self.pages, *state["shape"])
         # Stale, finite rubbish: what a page held before must never matter.
         rubbish = np.random.default_rng(7).normal(size=shape).astype(state["dtype"])
-        self.state = [tvm.runtime.tensor(rubbish) for _ in range(state["layers"])]
+        self.state = [tvm.runtime.tensor(rubbish, self.here) for _ in range(state["layers"])]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
     def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
-        sources = [tvm.runtime.tensor(stored[name]) for name in entry["from"]]
+        sources = [tvm.runtime.tensor(stored[name], self.here) for name in entry["from"]]
         if "pack" not in entry:
             return sources[0]
         made = self.vm[entry["pack"]](*sources)
@@ -103,7 +107,7 @@ class Runner:
             page_starts.append(len(ids))
         wanted = list(range(len(tokens)))
         arrays = [tokens, positions, owners, starts, page_starts, ids, wanted]
-        inputs = [tvm.runtime.tensor(np.array(a, np.int32)) for a in arrays]
+        inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         logits = self.vm["forward"](*inputs, *self.state, *self.params).numpy()
         return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
 

@@ -44,9 +44,11 @@ class KernelsByName:
         """Order the loops of any other PrimFunc."""
         return self.kernels.schedule(func)
 
-    def _embedding(self, spec: EmbeddingSpec) -> PackedLinear | None:
+    def _embedding(self, spec: EmbeddingSpec) -> PrimFunc | PackedLinear | None:
         """An embedding reads what the linear over the same table packs, so that they share it."""
         packed, compute = self.kernels.linear(spec.as_linear()), self.kernels.embedding(spec)
         if packed is None or compute is None:
             return None
+        if isinstance(packed, PrimFunc):  # it reads the portable layout, and so does `compute`
+            return compute
         return PackedLinear(weights=packed.weights, pack=packed.pack, compute=compute)

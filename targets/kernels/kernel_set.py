@@ -34,12 +34,12 @@ class KernelSet(Protocol):
     A row's result is bit-equal whatever other rows are in the batch.
     """
 
-    def linear(self, spec: LinearSpec) -> PackedLinear | None:
-        """See `PackedLinear`."""
+    def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | None:
+        """See `PackedLinear`; a PrimFunc (x, *portable, y) reads the weights as they are stored."""
         ...
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
-        """(tokens i32 [n], *packed, y [n, dim]); packed as `linear(spec.as_linear())` packs."""
+        """(tokens i32 [n], *packed, y [n, dim]); packed as `linear(spec.as_linear())` reads."""
         ...
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:

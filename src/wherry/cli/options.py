@@ -30,7 +30,7 @@ target = click.option(
     default="auto",
     show_default=True,
     metavar="TARGET",
-    help="auto, cpu (this machine), or cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3).",
+    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), or opencl.",
 )
 limits = _stack(
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),

@@ -1,0 +1,102 @@
+#include "backends/opencl/api.h"
+
+#include <dlfcn.h>
+#include <tvm/ffi/error.h>
+
+#include <map>
+
+namespace wherry::opencl {
+
+namespace {
+
+#if defined(__APPLE__)
+constexpr const char* kLibraries[] = {"/System/Library/Frameworks/OpenCL.framework/OpenCL"};
+#elif defined(__ANDROID__)
+constexpr const char* kLibraries[] = {"libOpenCL.so", "libOpenCL-pixel.so", "libGLES_mali.so"};
+#else
+constexpr const char* kLibraries[] = {"libOpenCL.so.1", "libOpenCL.so"};
+#endif
+
+void* open_library() {
+  std::string tried;
+  for (const char* name : kLibraries) {
+    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) return library;
+    tried += std::string("\n  ") + dlerror();
+  }
+  TVM_FFI_THROW(RuntimeError) << "OpenCL is not installed:" << tried
+                              << "\nOn Debian: apt-get install ocl-icd-libopencl1 and the driver "
+                                 "of the device (pocl-opencl-icd runs on CPUs)";
+  throw;
+}
+
+template <typename F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (function == nullptr) {
+    TVM_FFI_THROW(RuntimeError) << "the system's OpenCL has no " << name
+                                << "; version 1.2 is needed";
+  }
+}
+
+Api load() {
+  void* library = open_library();
+  Api api;
+#define WHERRY_FIND(name) find(library, "cl" #name, api.name)
+  WHERRY_FIND(GetPlatformIDs);
+  WHERRY_FIND(GetDeviceIDs);
+  WHERRY_FIND(GetDeviceInfo);
+  WHERRY_FIND(CreateContext);
+  WHERRY_FIND(CreateCommandQueue);
+  WHERRY_FIND(CreateBuffer);
+  WHERRY_FIND(ReleaseMemObject);
+  WHERRY_FIND(Flush);
+  WHERRY_FIND(Finish);
+  WHERRY_FIND(EnqueueReadBuffer);
+  WHERRY_FIND(EnqueueWriteBuffer);
+  WHERRY_FIND(EnqueueCopyBuffer);
+  WHERRY_FIND(CreateProgramWithSource);
+  WHERRY_FIND(CreateProgramWithBinary);
+  WHERRY_FIND(BuildProgram);
+  WHERRY_FIND(GetProgramInfo);
+  WHERRY_FIND(GetProgramBuildInfo);
+  WHERRY_FIND(ReleaseProgram);
+  WHERRY_FIND(CreateKernel);
+  WHERRY_FIND(ReleaseKernel);
+  WHERRY_FIND(SetKernelArg);
+  WHERRY_FIND(EnqueueNDRangeKernel);
+#undef WHERRY_FIND
+  return api;
+}
+
+}  // namespace
+
+const Api& Api::get() {
+  static const Api api = load();
+  return api;
+}
+
+std::string name_of(Int status) {
+  static const std::map<Int, const char*> kNames = {
+      {-1, "CL_DEVICE_NOT_FOUND"},          {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+      {-5, "CL_OUT_OF_RESOURCES"},          {-6, "CL_OUT_OF_HOST_MEMORY"},
+      {-11, "CL_BUILD_PROGRAM_FAILURE"},    {-36, "CL_INVALID_COMMAND_QUEUE"},
+      {-38, "CL_INVALID_MEM_OBJECT"},       {-42, "CL_INVALID_BINARY"},
+      {-46, "CL_INVALID_KERNEL_NAME"},      {-51, "CL_INVALID_ARG_SIZE"},
+      {-52, "CL_INVALID_KERNEL_ARGS"},      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+      {-55, "CL_INVALID_WORK_ITEM_SIZE"},   {-61, "CL_INVALID_BUFFER_SIZE"},
+      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"}, {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}};
+  auto found = kNames.find(status);
+  std::string number = "(" + std::to_string(status) + ")";
+  return found == kNames.end() ? "status " + number : found->second + (" " + number);
+}
+
+void check(Int status, const char* call) {
+  if (status == kSuccess) return;
+  if (status == -4 || status == -5 || status == -6 || status == -61) {
+    TVM_FFI_THROW(MemoryError) << "OpenCL: " << call << " failed: " << name_of(status);
+  }
+  TVM_FFI_THROW(RuntimeError) << "OpenCL: " << call << " failed: " << name_of(status);
+}
+
+}  // namespace wherry::opencl

@@ -1,0 +1,150 @@
+#include "backends/opencl/module.h"
+
+#include <tvm/ffi/function.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "backends/opencl/device.h"
+#include "backends/opencl/program.h"
+#include "backends/opencl/source.h"
+
+namespace wherry::opencl {
+
+namespace {
+
+namespace ffi = tvm::ffi;
+
+// One kernel of a library, on every device it has been called on.
+class LaunchedKernel {
+ public:
+  LaunchedKernel(std::string name, KernelInfo info)
+      : name_(std::move(name)), info_(std::move(info)) {
+    for (int axis : info_.axes) dimensions_ = std::max(dimensions_, axis % 3 + 1);
+  }
+  ~LaunchedKernel() {
+    for (auto& [index, kernel] : kernels_) Api::get().ReleaseKernel(kernel);
+  }
+  LaunchedKernel(const LaunchedKernel&) = delete;
+  LaunchedKernel& operator=(const LaunchedKernel&) = delete;
+
+  const std::string& source() const { return info_.source; }
+
+  // args: the kernel's arguments, then an extent for each of its axes.
+  void launch(ffi::PackedArgs args) {
+    size_t count = info_.arguments.size();
+    if (static_cast<size_t>(args.size()) != count + info_.axes.size()) {
+      TVM_FFI_THROW(ValueError) << "kernel " << name_ << " takes " << count << " arguments and "
+                                << info_.axes.size() << " extents; " << args.size()
+                                << " values were given";
+    }
+    std::array<size_t, 6> extents{1, 1, 1, 1, 1, 1};
+    for (size_t i = 0; i < info_.axes.size(); ++i) {
+      auto extent = args[static_cast<int>(count + i)].cast<int64_t>();
+      if (extent <= 0) return;  // nothing to compute; OpenCL refuses empty ranges
+      extents[static_cast<size_t>(info_.axes[i])] = static_cast<size_t>(extent);
+    }
+    std::array<size_t, 3> global{};
+    for (size_t i = 0; i < 3; ++i) global[i] = extents[i] * extents[3 + i];
+
+    int index = Devices::current();
+    Device& device = Devices::get().device(index);
+    // A kernel object holds its arguments: one thread at a time sets them and launches.
+    std::lock_guard<std::mutex> lock(mutex_);
+    Kernel kernel = kernel_on(index, device);
+    for (size_t i = 0; i < count; ++i) set(kernel, i, args[static_cast<int>(i)]);
+    Int status =
+        Api::get().EnqueueNDRangeKernel(device.queue(), kernel, static_cast<Uint>(dimensions_),
+                                        nullptr, global.data(), &extents[3], 0, nullptr, nullptr);
+    if (status != kSuccess) {
+      size_t group = extents[3] * extents[4] * extents[5];
+      std::string call = "launch of kernel " + name_ + " in groups of " + std::to_string(group) +
+                         " (the device allows " +
+                         std::to_string(device.number<size_t>(kMaxWorkGroupSize)) + ")";
+      check(status, call.c_str());
+    }
+  }
+
+ private:
+  Kernel kernel_on(int index, const Device& device) {
+    auto found = kernels_.find(index);
+    if (found != kernels_.end()) return found->second;
+    return kernels_[index] = build_kernel(device, name_, info_.source);
+  }
+
+  void set(Kernel kernel, size_t i, ffi::AnyView value) const {
+    DLDataType type = info_.arguments[i];
+    if (type.code == kDLOpaqueHandle) {
+      auto* buffer = static_cast<Buffer*>(value.cast<void*>());
+      set_bytes(kernel, i, &buffer->memory, sizeof buffer->memory);
+    } else if (type.code == kDLFloat && type.bits == 32) {
+      auto number = static_cast<float>(value.cast<double>());
+      set_bytes(kernel, i, &number, sizeof number);
+    } else if (type.code == kDLInt || type.code == kDLUInt) {
+      auto number = value.cast<int64_t>();  // little-endian: the low bytes come first
+      set_bytes(kernel, i, &number, type.bits == 1 ? 1 : type.bits / 8u);
+    } else {
+      TVM_FFI_THROW(ValueError) << "kernel " << name_ << ": argument " << i << " has type code "
+                                << int{type.code} << " of " << int{type.bits}
+                                << " bits; accepted are tensors, integers and float32";
+    }
+  }
+
+  void set_bytes(Kernel kernel, size_t i, const void* data, size_t bytes) const {
+    Int status = Api::get().SetKernelArg(kernel, static_cast<Uint>(i), bytes, data);
+    if (status != kSuccess) {
+      check(status, ("argument " + std::to_string(i) + " of kernel " + name_).c_str());
+    }
+  }
+
+  std::string name_;
+  KernelInfo info_;
+  int dimensions_ = 1;
+  std::mutex mutex_;
+  std::map<int, Kernel> kernels_;  // by device
+};
+
+class OpenClModule final : public ffi::ModuleObj {
+ public:
+  explicit OpenClModule(std::string bytes) : bytes_(std::move(bytes)) {
+    for (auto& [name, info] : read_kernels(bytes_)) {
+      kernels_[name] = std::make_shared<LaunchedKernel>(name, info);
+    }
+  }
+
+  const char* kind() const override { return "opencl"; }
+  int GetPropertyMask() const override {
+    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
+  }
+  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(bytes_); }
+
+  ffi::String InspectSource(const ffi::String&) const override {
+    std::string all;
+    for (const auto& [name, kernel] : kernels_) all += "// " + name + kernel->source();
+    return all;
+  }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
+    auto found = kernels_.find(name);
+    if (found == kernels_.end()) return std::nullopt;
+    return ffi::Function::FromPacked(
+        [kernel = found->second](ffi::PackedArgs args, ffi::Any*) { kernel->launch(args); });
+  }
+
+ private:
+  std::string bytes_;
+  std::map<std::string, std::shared_ptr<LaunchedKernel>> kernels_;
+};
+
+}  // namespace
+
+ffi::Module load_module(const ffi::Bytes& bytes) {
+  return ffi::Module(ffi::make_object<OpenClModule>(std::string(bytes.data(), bytes.size())));
+}
+
+}  // namespace wherry::opencl

@@ -1,0 +1,16 @@
+// The OpenCL part of a compiled library, as a module of TVM's run time.
+#ifndef WHERRY_ENGINE_BACKENDS_OPENCL_MODULE_H_
+#define WHERRY_ENGINE_BACKENDS_OPENCL_MODULE_H_
+
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/string.h>
+
+namespace wherry::opencl {
+
+// From the bytes that TVM's compiler wrote; kernels are built when they are first called.
+// Throws a ValueError of tvm-ffi.
+tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
+
+}  // namespace wherry::opencl
+
+#endif  // WHERRY_ENGINE_BACKENDS_OPENCL_MODULE_H_

@@ -1,0 +1,24 @@
+// libwherry_opencl: OpenCL devices for TVM's run time. Loaded beside libwherry, when first needed.
+#ifndef WHERRY_ENGINE_BACKENDS_OPENCL_PLUGIN_H_
+#define WHERRY_ENGINE_BACKENDS_OPENCL_PLUGIN_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Registers the devices and the loader of compiled libraries; needs libtvm_ffi and libtvm_runtime
+ * in the process. A second call does nothing.
+ * tvm_version: version of the apache-tvm package whose run time is loaded. It has to be the one
+ *   that this plugin was built with: their interface is a C++ class, which has no stable layout.
+ * cache_folder: for the binaries of compiled kernels; null or "": none are kept.
+ * Returns null, or what is wrong; the text stays valid until the next call.
+ */
+__attribute__((visibility("default"))) const char* wherry_opencl_open(const char* tvm_version,
+                                                                      const char* cache_folder);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // WHERRY_ENGINE_BACKENDS_OPENCL_PLUGIN_H_

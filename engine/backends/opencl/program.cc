@@ -1,0 +1,163 @@
+#include "backends/opencl/program.h"
+
+#include <tvm/ffi/error.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <system_error>
+
+#include "hash.h"
+
+namespace wherry::opencl {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string& cache_folder() {
+  static std::string folder;
+  return folder;
+}
+
+// A cached file: the text that was compiled, its length first, then the binary. The whole text is
+// compared, so that two texts of one hash are only slower.
+fs::path path_of(const std::string& text) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%016llx.clbin",
+                static_cast<unsigned long long>(Hash().text(text).value()));
+  return fs::path(cache_folder()) / name;
+}
+
+std::optional<std::string> read_cached(const std::string& text) {
+  if (cache_folder().empty()) return std::nullopt;
+  std::ifstream file(path_of(text), std::ios::binary);
+  std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  uint64_t length = 0;
+  if (!file || all.size() < sizeof length) return std::nullopt;
+  std::memcpy(&length, all.data(), sizeof length);
+  if (length != text.size() || all.size() <= sizeof length + length) return std::nullopt;
+  if (all.compare(sizeof length, length, text) != 0) return std::nullopt;
+  return all.substr(sizeof length + length);
+}
+
+// A cache that cannot be written costs time at the next start, nothing else: errors are passed by.
+void write_cached(const std::string& text, const std::string& binary) {
+  if (cache_folder().empty() || binary.empty()) return;
+  std::error_code error;
+  fs::create_directories(cache_folder(), error);
+  fs::path path = path_of(text);
+  fs::path temporary = path;
+  temporary += "." + std::to_string(getpid()) + "." + std::to_string(std::random_device()());
+  uint64_t length = text.size();
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), sizeof length);
+    file << text << binary;
+    file.flush();
+    if (!file) {
+      file.close();
+      fs::remove(temporary, error);
+      return;
+    }
+  }
+  fs::rename(temporary, path, error);
+  if (error) fs::remove(temporary, error);
+}
+
+std::string binary_of(Program program) {
+  const Api& cl = Api::get();
+  size_t size = 0;
+  check(cl.GetProgramInfo(program, kProgramBinarySizes, sizeof size, &size, nullptr),
+        "clGetProgramInfo");
+  std::string binary(size, '\0');
+  char* data = binary.data();
+  if (size != 0) {
+    check(cl.GetProgramInfo(program, kProgramBinaries, sizeof data, &data, nullptr),
+          "clGetProgramInfo");
+  }
+  return binary;
+}
+
+std::string log_of(Program program, DeviceId device) {
+  const Api& cl = Api::get();
+  size_t size = 0;
+  cl.GetProgramBuildInfo(program, device, kProgramBuildLog, 0, nullptr, &size);
+  std::string log(size, '\0');
+  cl.GetProgramBuildInfo(program, device, kProgramBuildLog, size, log.data(), nullptr);
+  return log.substr(0, log.find('\0'));
+}
+
+// Null if the device does not take the binary: after an update of its driver, say.
+Program from_binary(const Device& device, const std::string& binary) {
+  const Api& cl = Api::get();
+  DeviceId id = device.id();
+  size_t size = binary.size();
+  auto data = reinterpret_cast<const unsigned char*>(binary.data());
+  Int of_device = kSuccess, status = kSuccess;
+  Program program =
+      cl.CreateProgramWithBinary(device.context(), 1, &id, &size, &data, &of_device, &status);
+  if (status != kSuccess) return nullptr;
+  if (of_device == kSuccess && cl.BuildProgram(program, 1, &id, "", nullptr, nullptr) == kSuccess) {
+    return program;
+  }
+  cl.ReleaseProgram(program);
+  return nullptr;
+}
+
+Program from_source(const Device& device, const std::string& name, const std::string& text) {
+  const Api& cl = Api::get();
+  const char* data = text.c_str();
+  size_t size = text.size();
+  DeviceId id = device.id();
+  Int status = kSuccess;
+  Program program = cl.CreateProgramWithSource(device.context(), 1, &data, &size, &status);
+  check(status, "clCreateProgramWithSource");
+  status = cl.BuildProgram(program, 1, &id, "", nullptr, nullptr);
+  if (status != kSuccess) {
+    std::string log = log_of(program, id);
+    cl.ReleaseProgram(program);
+    TVM_FFI_THROW(RuntimeError) << "the OpenCL compiler of " << device.text(kDeviceName)
+                                << " refuses kernel " << name << ": " << name_of(status) << "\n"
+                                << log;
+  }
+  return program;
+}
+
+// TVM's check for half arithmetic stops a compilation even if halves are only loaded with
+// vload_half, which every device has. Where the device cannot compute with them, it goes; a kernel
+// that does compute with them is then refused by the device's compiler.
+std::string without_half_check(const std::string& source) {
+  size_t begin = source.find("#ifdef cl_khr_fp16");
+  size_t end = source.find("#endif", begin);
+  if (begin == std::string::npos || end == std::string::npos) return source;
+  return source.substr(0, begin) + source.substr(end + sizeof "#endif" - 1);
+}
+
+}  // namespace
+
+void set_cache_folder(const std::string& folder) { cache_folder() = folder; }
+
+Kernel build_kernel(const Device& device, const std::string& name, const std::string& source) {
+  // No contraction: a row has to have the same bits from every kernel that may compute it.
+  std::string text = "// " + device.identity() + "\n#pragma OPENCL FP_CONTRACT OFF\n";
+  text += device.has_extension("cl_khr_fp16") ? source : without_half_check(source);
+  Program program = nullptr;
+  if (auto binary = read_cached(text)) program = from_binary(device, *binary);
+  if (program == nullptr) {
+    program = from_source(device, name, text);
+    write_cached(text, binary_of(program));
+  }
+  const Api& cl = Api::get();
+  Int status = kSuccess;
+  Kernel kernel = cl.CreateKernel(program, name.c_str(), &status);
+  cl.ReleaseProgram(program);  // the kernel holds it
+  check(status, ("clCreateKernel of " + name).c_str());
+  return kernel;
+}
+
+}  // namespace wherry::opencl

@@ -1,0 +1,20 @@
+// Programs: from a kernel's source to a kernel, through a cache of binaries on disk.
+#ifndef WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
+#define WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
+
+#include <string>
+
+#include "backends/opencl/device.h"
+
+namespace wherry::opencl {
+
+// Folder of the binaries; empty: none are kept. Set before the first kernel is built.
+void set_cache_folder(const std::string& folder);
+
+// Builds the kernel `name` of `source`, or takes the device's binary of the very same source.
+// Throws a RuntimeError of tvm-ffi with the compiler's log.
+Kernel build_kernel(const Device& device, const std::string& name, const std::string& source);
+
+}  // namespace wherry::opencl
+
+#endif  // WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_

@@ -1,0 +1,69 @@
+"""The kernel set of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm.tirx import PrimFunc
+
+from ..specs import (
+    AttentionSpec,
+    EmbeddingSpec,
+    LinearSpec,
+    RMSNormSpec,
+    RopeAppendSpec,
+    SwiGLUSpec,
+)
+from .attention import attention
+from .elementwise import embedding, swiglu
+from .limits import GpuLimits
+from .linear import linear
+from .norm import add_rms_norm, rms_norm
+from .rope import rope_append
+from .schedule import schedule
+
+
+class GpuKernels:
+    """A `KernelSet` for devices with blocks and threads.
+
+    Args:
+        limits: of a kernel launch.
+        device: the target as a dict of TVM's, for the rules that schedule the rest.
+    """
+
+    def __init__(self, limits: GpuLimits, device: Mapping[str, Any]) -> None:
+        self.limits = limits
+        self.device = device
+
+    def linear(self, spec: LinearSpec) -> PrimFunc:
+        """All schemes, from the portable layout."""
+        return linear(spec, self.limits)
+
+    def embedding(self, spec: EmbeddingSpec) -> PrimFunc:
+        """All schemes, from the portable layout."""
+        return embedding(spec, self.limits)
+
+    def rms_norm(self, spec: RMSNormSpec) -> PrimFunc:
+        """Any width."""
+        return rms_norm(spec, self.limits)
+
+    def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc:
+        """Any width."""
+        return add_rms_norm(spec, self.limits)
+
+    def swiglu(self, spec: SwiGLUSpec) -> PrimFunc:
+        """Any width."""
+        return swiglu(spec, self.limits)
+
+    def rope_append(self, spec: RopeAppendSpec) -> PrimFunc:
+        """Any head."""
+        return rope_append(spec, self.limits)
+
+    def attention(self, spec: AttentionSpec) -> PrimFunc:
+        """Any head."""
+        return attention(spec, self.limits)
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """See `schedule`."""
+        return schedule(func, self.device)

@@ -1,0 +1,30 @@
+"""What the GPU kernels need to know about a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuLimits:
+    """Limits of one kernel launch, as the API of the device guarantees them."""
+
+    threads_per_block: int  # work-items of a work-group; a power of two from 32
+    shared_memory_bytes: int  # of one block
+    storage_buffers: int | None = None  # tensors that one kernel may take; None: any number
+
+    def __post_init__(self) -> None:
+        threads, shared = self.threads_per_block, self.shared_memory_bytes
+        if threads < 32 or threads & (threads - 1):
+            raise ValueError(f"threads_per_block {threads} is not a power of two from 32")
+        if shared < 16384:
+            raise ValueError(f"shared_memory_bytes {shared} is less than 16384")
+        if self.storage_buffers is not None and self.storage_buffers < 8:
+            raise ValueError(f"storage_buffers {self.storage_buffers} is less than 8")
+
+    def block_for(self, elements: int, most: int = 256) -> int:
+        """Threads for so many elements: a power of two, at least 32."""
+        threads = 32
+        while threads < min(elements, most, self.threads_per_block):
+            threads *= 2
+        return min(threads, self.threads_per_block)

@@ -1,0 +1,34 @@
+"""A schedule for what no kernel covers: TVM's default rules for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+from tvm.s_tir import dlight
+from tvm.target import Target
+from tvm.tirx import PrimFunc
+
+from wherry.errors import WherryError
+
+
+def schedule(func: PrimFunc, device: Mapping[str, Any]) -> PrimFunc:
+    """Bind the loops of `func` to blocks and threads.
+
+    Args:
+        func: elementwise, or a small reduction.
+        device: the target that it is compiled for, as a dict of TVM's.
+
+    Raises:
+        WherryError: no rule fits; unscheduled, the host would read the device's memory.
+    """
+    if func.attrs and func.attrs.get("tirx.is_scheduled"):
+        return func
+    rules = (dlight.gpu.Reduction(), dlight.gpu.GeneralReduction(), dlight.gpu.Fallback())
+    with Target(dict(device)):
+        mod = dlight.ApplyDefaultSchedule(*rules)(tvm.IRModule({"main": func}))
+    scheduled: PrimFunc = mod["main"]
+    if not (scheduled.attrs and scheduled.attrs.get("tirx.is_scheduled")):
+        raise WherryError(f"No GPU schedule fits this function:\n{func.script()}")
+    return scheduled

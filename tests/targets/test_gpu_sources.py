@@ -1,0 +1,106 @@
+"""The GPU kernels as source for the other APIs: they compile, and keep to the APIs' limits."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import tvm
+from tvm.target import Target
+
+from wherry.targets import opencl
+from wherry.targets.kernels import (
+    AttentionSpec,
+    EmbeddingSpec,
+    LinearSpec,
+    RMSNormSpec,
+    RopeAppendSpec,
+    SwiGLUSpec,
+)
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+from wherry.targets.storage_half import with_storage_half
+
+pytestmark = pytest.mark.cpu
+DEVICES = {
+    "opencl": {"kind": "opencl", "max_threads_per_block": 256},
+    "webgpu": {"kind": "webgpu", "max_num_threads": 256},
+    "metal": {"kind": "metal", "max_threads_per_block": 256},
+    "cuda": {"kind": "cuda", "arch": "sm_80"},
+}
+USUAL = GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
+WEBGPU = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
+
+
+def kernels(made):
+    rope = {
+        "heads": 6,
+        "kv_heads": 2,
+        "head_dim": 128,
+        "rotary_dim": 128,
+        "inv_freq": tuple(10000.0 ** (-i / 64) for i in range(64)),
+    }
+    q4 = {"scheme": "q4", "scale_dtype": "float32"}
+    return {
+        "norm": made.rms_norm(RMSNormSpec(dim=96, eps=1e-5)),
+        "add_norm": made.add_rms_norm(RMSNormSpec(dim=2048, eps=1e-5)),
+        "swiglu": made.swiglu(SwiGLUSpec(dim=96)),
+        "embedding": made.embedding(EmbeddingSpec(vocab=100, dim=64, **q4)),
+        "linear": made.linear(LinearSpec(out_features=100, in_features=80, **q4)),
+        "float_linear": made.linear(LinearSpec(out_features=100, in_features=80, scheme="f32")),
+        "rope": made.rope_append(RopeAppendSpec(**rope)),
+        "norm_rope": made.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),
+        "attention": made.attention(AttentionSpec(heads=6, kv_heads=2, head_dim=128, scale=0.1)),
+    }
+
+
+def source(func, kind):
+    host = opencl.preset(None).host
+    mod = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
+    built = tvm.compile(mod, target=Target(DEVICES[kind], host=dict(host)))
+    return str(built.mod.imports[0].inspect_source())
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_every_kernel_compiles(kind):
+    limits = WEBGPU if kind == "webgpu" else USUAL
+    for name, func in kernels(GpuKernels(limits, DEVICES[kind])).items():
+        assert name and "kernel" in source(func, kind)
+
+
+def demands(func):
+    """(storage buffers, bytes of workgroup memory) of each WGSL kernel of a function."""
+    parts = [p for p in source(func, "webgpu").split("// Function:") if "@compute" in p]
+    shared = r"var<workgroup> \w+ : array<f32, (\d+)>"
+    return [(p.count("var<storage"), sum(4 * int(n) for n in re.findall(shared, p))) for p in parts]
+
+
+def test_webgpu_gets_no_kernel_beyond_its_limits():
+    found = {
+        name: demands(func) for name, func in kernels(GpuKernels(WEBGPU, DEVICES["webgpu"])).items()
+    }
+    assert len(found["norm_rope"]) == 2 and len(found["linear"]) == 2
+    assert max(buffers for parts in found.values() for buffers, _ in parts) == 7
+    assert 8192 < max(shared for parts in found.values() for _, shared in parts) <= 16384
+    unlimited = kernels(GpuKernels(USUAL, DEVICES["webgpu"]))
+    assert demands(unlimited["norm_rope"])[0][0] == 9  # what the limit is for
+
+
+def test_halves_are_loaded_without_half_arithmetic():
+    spec = LinearSpec(out_features=64, in_features=64, scheme="q4", scale_dtype="float16")
+    func = GpuKernels(USUAL, DEVICES["opencl"]).linear(spec)
+    text = source(with_storage_half(func), "opencl")
+    assert "vload_half(" in text
+    assert not re.search(r"\bhalf [a-z_]+|\(half\)|convert_half", text)
+    assert "vload_half(" not in source(func, "opencl")
+
+
+def test_limits_are_checked():
+    good = {"threads_per_block": 256, "shared_memory_bytes": 32768, "storage_buffers": None}
+    GpuLimits(**good)
+    for name, value in (
+        ("threads_per_block", 100),
+        ("shared_memory_bytes", 1024),
+        ("storage_buffers", 4),
+    ):
+        with pytest.raises(ValueError, match=f"{name} {value}"):
+            GpuLimits(**good | {name: value})

@@ -1,0 +1,166 @@
+"""Models on an OpenCL device, against transformers and against the CPU target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from wherry.artifact import read_manifest
+from wherry.errors import UsageError
+from wherry.quant.scheme import find as find_scheme
+from wherry.runtime.core import Finish, SamplingParams
+from wherry.runtime.core_library import open_core, open_runtime
+from wherry.runtime.core_native import NativeCore
+from wherry.runtime.loading import device_of
+from wherry.targets.target import find
+
+from ..command import wherry
+from ..opencl import device
+from ..tiny_models import Runner, compiled, save
+
+TOLERANCE = 2e-4  # of a logit, float32
+LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
+CASES = {"llama": {}, "qwen3": {"head_dim": 32}}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request, tmp_path_factory):
+    """(the model's folder, the model of transformers)."""
+    device()
+    folder = tmp_path_factory.mktemp(request.param)
+    return folder, save(folder, request.param, **CASES[request.param])
+
+
+def prompts_of(model):
+    rng = np.random.default_rng(3)
+    return [rng.integers(0, model.config.vocab_size, n).tolist() for n in LENGTHS]
+
+
+def logits(model, prompt):
+    with torch.no_grad():
+        return model(torch.tensor([prompt])).logits[0].numpy()
+
+
+def close(got, expected, tolerance=TOLERANCE):
+    assert got.shape == expected.shape
+    assert np.abs(expected).max() > 0.5  # a comparison of zeros proves nothing
+    assert np.abs(got - expected).max() <= tolerance
+
+
+@pytest.mark.gpu
+class TestOpenCl:
+    def test_logits_are_those_of_transformers(self, case):
+        folder, model = case
+        prompts = prompts_of(model)
+        run = Runner(compiled(folder, target="opencl"), device="opencl")
+        got = {i: [part] for i, part in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()}
+        for t in range(9, min(LENGTHS)):  # all decode
+            for i, part in run.step({i: [p[t]] for i, p in enumerate(prompts)}).items():
+                got[i].append(part)
+        for i, part in run.step({i: prompts[i][min(LENGTHS) :] for i in (0, 1)}).items():
+            got[i].append(part)
+        for i, parts in got.items():
+            close(np.concatenate(parts), logits(model, prompts[i]))
+
+    def test_a_row_has_the_same_bits_in_any_batch(self, case):
+        folder, model = case
+        prompts, library = prompts_of(model), compiled(folder, target="opencl")
+        alone = Runner(library, device="opencl").step({0: prompts[1]})[0]
+        run = Runner(library, device="opencl")
+        mixed = [run.step({2: prompts[2], 0: prompts[1][:7], 1: prompts[0]})[0]]
+        mixed += [run.step({0: [t], 1: [5]})[0] for t in prompts[1][7:19]]
+        mixed += [run.step({1: [3, 4, 5], 0: prompts[1][19:]})[0]]
+        assert np.array_equal(np.concatenate(mixed), alone)
+
+    @pytest.mark.parametrize("batch", [1, 4])
+    def test_the_core_gives_the_tokens_of_the_cpu(self, case, batch):
+        folder, model = case
+        rng = np.random.default_rng(batch)
+        prompts = [rng.integers(3, model.config.vocab_size, n).tolist() for n in (5, 23, 40, 1)]
+        outputs = {
+            t: greedy(compiled(folder, target=t), prompts[:batch]) for t in ("cpu", "opencl")
+        }
+        assert [len(tokens) for tokens in outputs["cpu"]] == [64] * batch
+        assert outputs["opencl"] == outputs["cpu"]
+
+
+@pytest.mark.gpu
+def test_small_groups_give_the_same_logits(tmp_path):
+    device()
+    model = save(tmp_path, "qwen3", head_dim=32)
+    prompt = prompts_of(model)[1]
+    got = Runner(compiled(tmp_path, target="opencl:64"), device="opencl").step({0: prompt})[0]
+    close(got, logits(model, prompt))
+
+
+@pytest.mark.gpu
+def test_half_weights_on_a_device_without_halves(tmp_path):
+    """The default scheme: 4-bit weights, scales and norms stored as halves, packed by the core."""
+    device()
+    model, scheme = save(tmp_path, "llama"), find_scheme("q4f16_1")
+    prompt = prompts_of(model)[1]
+    library = compiled(tmp_path, "q4f16_1", "opencl")
+    got = Runner(library, device="opencl").step({0: prompt})[0]
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if scheme.quantizes(name, tuple(p.shape)):
+                decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
+                p.copy_(torch.from_numpy(decoded))
+            else:
+                p.copy_(p.half().float())
+    close(got, logits(model, prompt))
+    first = int(got[-1].argmax())
+    assert greedy(library, [prompt], 1) == [[first]]
+
+
+def greedy(folder, prompts, tokens=64):
+    """Greedy tokens of the core, all prompts in one batch; no request ends early."""
+    manifest = read_manifest(folder)
+    where = device_of(manifest)
+    open_runtime(where.partition(":")[0])
+    config = {"max_batch": len(prompts), "context": 128}
+    core = NativeCore(open_core(), folder / manifest.library, folder, where, {"threads": 2}, config)
+    try:
+        core.start()
+        for i, prompt in enumerate(prompts):
+            core.add(i, prompt, SamplingParams(max_tokens=tokens, temperature=0))
+        outputs, left = [[] for _ in prompts], len(prompts)
+        while left:
+            events = core.wait_events(120_000)
+            assert events, "no event for two minutes"
+            for event in events:
+                assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
+                outputs[event.id].append(event.token)
+                left -= event.finish != Finish.RUNNING
+        return outputs
+    finally:
+        core.close()
+
+
+def test_the_preset_says_what_it_is():
+    preset = find("opencl")
+    assert preset.record() == {
+        "name": "opencl",
+        "kind": "opencl",
+        "host": preset.host["mtriple"],
+        "cpu": "",
+        "features": [],
+    }
+    assert find("opencl:64").device["max_num_threads"] == 64
+    assert find("opencl:64").name == "opencl:64"
+    with pytest.raises(UsageError, match="64, 128, 256"):
+        find("opencl:f17")
+
+
+@pytest.mark.gpu
+def test_the_demo_tells_the_same_story():
+    """As a person types it, in processes of their own."""
+    device()
+    common = ("run", "demo", "--quant", "q0f32", "--temperature", "0", "--max-tokens", "60")
+    told = [
+        wherry(*common, "--target", t, "Tell me a story about a fox.") for t in ("cpu", "opencl")
+    ]
+    assert [done.returncode for done in told] == [0, 0], told[1].stderr
+    assert "fox" in told[0].stdout
+    assert told[1].stdout == told[0].stdout
