@@ -77,12 +77,23 @@ def converse(engine: MLCEngine, system: str | None, fields: dict[str, Any]) -> N
             history = _opening(rest or (system if command == "/reset" else None))
             click.echo("The conversation is new.", err=True)
         elif command == "/stats":
-            click.echo(str(engine.stats()), err=True)
+            click.echo(_counted(engine), err=True)
         elif command.startswith("/"):
             click.echo(_HELP, err=True, nl=False)
         else:
             history.append({"role": "user", "content": line})
             history.append({"role": "assistant", "content": _answer(engine, history, fields)})
+
+
+def _counted(engine: MLCEngine) -> str:
+    """Tokens so far, how fast they came, and the cache."""
+    s = engine.stats()
+    rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
+    used = s.pages_total - s.pages_free
+    return (
+        f"{s.prefill_tokens} tokens read, {s.decode_tokens} written, {rate:,.0f} a second in the "
+        f"model; {used} of {s.pages_total} pages of {s.page_size} tokens in use"
+    )
 
 
 def _opening(system: str | None) -> list[dict[str, str]]:
