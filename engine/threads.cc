@@ -95,8 +95,13 @@ void configure_kernel_threads(int threads) {
 #if !defined(_WIN32)
   // TVM would pin the pool of each calling thread to the same first cores, so that two engines, or
   // two processes, would share those and leave the others idle. It reads this when it pins.
-  static std::once_flag unpinned;
-  std::call_once(unpinned, [] { setenv("TVM_BIND_THREADS", "0", /*overwrite=*/0); });
+  // Its workers look for work this often, and yield each time, before they sleep: about 5 ms, more
+  // than lies between two steps. By default it is 300000, 150 ms of a core after the last step.
+  static std::once_flag prepared;
+  std::call_once(prepared, [] {
+    setenv("TVM_BIND_THREADS", "0", /*overwrite=*/0);
+    setenv("TVM_THREAD_POOL_SPIN_COUNT", "10000", /*overwrite=*/0);
+  });
 #endif
   // The length of the list of processors is what sets the number of threads; without pinning the
   // numbers in it say nothing.

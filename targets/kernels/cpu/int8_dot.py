@@ -118,7 +118,7 @@ def _smull(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
 
 
 _KINDS: dict[Dot, Int8Dot] = {
-    "vnni512": Int8Dot(lanes=16, heights=(12, 4, 1), compute=_vpdpbusd(16)),
+    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16)),
     "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8)),
     "avx2": Int8Dot(
         lanes=8,

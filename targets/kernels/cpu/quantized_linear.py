@@ -74,19 +74,19 @@ def _int8_tile(
     with T.sblock("tile"):
         T.reads()
         T.writes()
-        sums = T.sblock_alloc_buffer((height, PANEL), "float32")
-        for i in range(height):
-            T.buffer_store(sums, v.splat(0.0, PANEL), [i, T.ramp(*_RAMP)])
+        # A buffer a row: TVM keeps only those below 1 KiB on the stack, and so in registers.
+        sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in range(height)]
+        for total in sums:
+            T.buffer_store(total, v.splat(0.0, PANEL), [T.ramp(*_RAMP)])
         # One row reads the weights as they lie in memory. More rows take the columns of one vector
         # at a time: the operands of several do not fit into the registers.
         for columns in [parts] if height == 1 else [[part] for part in parts]:
             with T.serial(int(S.shape[1])) as g:
-                if height == 1:
-                    _prefetch(W, p, g + _AHEAD)
+                _prefetch(W, p, g + _AHEAD)
                 for part in columns:
                     _int8_group(XQ, XS, XZ, W, S, sums, p, g, part, dot, row)
-        for i in range(height):
-            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, T.ramp(*_RAMP)])
+        for i, total in enumerate(sums):
+            store_panel(Y, row + i, p, int(Y.shape[1]), total[T.ramp(*_RAMP)])
 
 
 def _int8_group(
@@ -95,7 +95,7 @@ def _int8_group(
     XZ: Any,
     W: Any,
     S: Any,
-    sums: Any,
+    sums: list[Any],
     p: Any,
     g: Any,
     columns: Any,
@@ -106,13 +106,13 @@ def _int8_group(
     lanes = dot.lanes
     nibbles = _nibbles(W, p, g, columns, lanes)
     scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
-    for i in range(int(sums.shape[0])):
+    for i, row_sums in enumerate(sums):
         start = T.broadcast(XZ[row + i, g], lanes)
         total = dot.compute(start, nibbles, _words(XQ, row + i, g, dot))
         factor = scale * v.splat(XS[row + i, g], lanes)
         product = T.Cast(v.float_type(lanes), total)
-        added = v.fma(product, factor, sums[i, columns], lanes, dot.fma)
-        T.buffer_store(sums, added, [i, columns])
+        added = v.fma(product, factor, row_sums[columns], lanes, dot.fma)
+        T.buffer_store(row_sums, added, [columns])
 
 
 def _nibbles(W: Any, p: Any, g: Any, columns: Any, lanes: int) -> list[Any]:
