@@ -10,6 +10,8 @@ import pytest
 from wherry.targets.kernels import AttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
+from .page_layout import stored
+
 pytestmark = pytest.mark.cpu
 
 HEADS = [(8, 4, 8), (4, 2, 128), (9, 3, 64), (9, 3, 32), (4, 1, 20)]  # h, g, e
@@ -41,7 +43,7 @@ def attend(any_machine):
             indices = (batch.positions, batch.sequences, batch.query_indptr)
             table = (batch.page_indptr, batch.page_ids)
             out = np.full(q.shape, np.nan, "float32")
-            return kernel(q, *indices, *table, pages, out)[-1]
+            return kernel(q, *indices, *table, stored(pages), out)[-1]
 
         return run
 

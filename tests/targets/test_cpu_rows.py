@@ -8,6 +8,8 @@ import pytest
 from wherry.targets.kernels import RMSNormSpec, RopeAppendSpec, SwiGLUSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
+from .page_layout import by_token, stored
+
 pytestmark = pytest.mark.cpu
 
 ROPE = [  # h, g, e, rotary_dim, eps of the norm, dtype of the cache
@@ -51,7 +53,8 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
         table = (batch.page_indptr, batch.page_ids)
         places = (batch.positions[rows], batch.sequences[rows])
         out = np.full((len(qkv[rows]), h, e), np.nan, "float32")
-        return kernel(qkv[rows], *places, *table, *weights, pages, out)[-2:]
+        made, q = kernel(qkv[rows], *places, *table, *weights, stored(pages), out)[-2:]
+        return by_token(made), q
 
     got_pages, got_q = run(slice(None), pages)
     x = qkv.astype("float64")

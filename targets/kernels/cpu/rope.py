@@ -112,10 +112,22 @@ def _row(
             T.writes()
             emit(head, lambda c, width: X[row, first + head, v.span(c, width)])
 
-    def to_page(which: int, head: Any) -> Store:
+    def stored(width: int, x: Any) -> Any:
+        return x if spec.kv_dtype == "float32" else T.Cast(_half_type(width), x)
+
+    def to_keys(head: Any) -> Store:
+        """Keys lie transposed in a page, [e, 16], see attention.py."""
+
         def store(c: Any, width: int, x: Any) -> None:
-            value = x if spec.kv_dtype == "float32" else T.Cast(_half_type(width), x)
-            T.buffer_store(Pages, value, [page, which, head, slot, v.span(c, width)])
+            first = c * spec.page_size + slot
+            places = first if width == 1 else T.ramp(first, spec.page_size, width)
+            T.buffer_store(Pages, stored(width, x), [page, 0, head, 0, places])
+
+        return store
+
+    def to_values(head: Any) -> Store:
+        def store(c: Any, width: int, x: Any) -> None:
+            T.buffer_store(Pages, stored(width, x), [page, 1, head, slot, v.span(c, width)])
 
         return store
 
@@ -128,10 +140,10 @@ def _row(
 
     def key(head: Any, load: Load) -> None:
         load = _normed(spec, load, norms[1], isa) if norms else load
-        _rotate(spec, load, to_page(0, head), cos, sin, isa)
+        _rotate(spec, load, to_keys(head), cos, sin, isa)
 
     def value(head: Any, load: Load) -> None:
-        store = to_page(1, head)
+        store = to_values(head)
         with T.serial(e // lanes) as c:
             store(c * lanes, lanes, load(c * lanes, lanes))
 
