@@ -1,8 +1,8 @@
 """Causal attention over the paged cache, with the online softmax of Milakov and Gimelshein (2018).
 
 In a page the keys lie transposed, [e, 16]: the scores of a query and its 16 tokens are then e
-multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them). Query heads of
-one key-value head go together through a page, as many as the registers hold.
+multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them). Query heads
+of one key-value head go together through a page, as many as the registers hold.
 
 A task is a tile of at most `TILE_ROWS` rows and one key-value head. It walks the pages that its
 rows see, in ascending order; at each page every row that reaches it updates, for each query head of
