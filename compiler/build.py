@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from wherry.models.state import PAGE_SIZE
 from wherry.passes.pipelines import PipelineInputs, run
 from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
+from wherry.targets.toolchain import require
 
 from .export import Program
 
@@ -68,6 +70,9 @@ def build_library(
         name: of the architecture, for the metadata.
         vocab_size: columns of the logits.
         on_phase: sees the module after each phase.
+
+    Raises:
+        ToolchainError: a tool that the target needs is not here.
     """
     inputs = PipelineInputs(
         kernels=target.kernels, bounds=deployment.bounds(), stored=program.stored
@@ -98,12 +103,14 @@ def build_library(
             storage.visit_expr(mod["forward"])
         on_phase(phase, mod)
 
+    if target.toolchain:
+        require(target.name, target.toolchain.tools())
     device = Target(dict(target.device), host=dict(target.host))
-    with device:
+    with target.toolchain.active() if target.toolchain else nullcontext(), device:
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
-    link = cc.cross_compiler(target.linker) if target.linker else None
-    executable.export_library(str(out), fcompile=link)
+        link = cc.cross_compiler(target.linker) if target.linker else None
+        executable.export_library(str(out), fcompile=link)
     return Library(metadata=metadata, workspace=storage.total)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from wherry.errors import UsageError
 
 from .kernels.by_name import KernelsByName
+from .toolchain import Toolchain
 
 KINDS = (
     "cpu",
@@ -31,6 +32,7 @@ class TargetPreset:
     kv_dtype: str  # of the cache
     kernels: KernelsByName
     linker: str | None = None  # command that links a library for another machine than this
+    toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
 
     def record(self) -> dict[str, Any]:
