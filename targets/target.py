@@ -15,6 +15,7 @@ from .toolchain import Toolchain
 KINDS = (
     "cpu",
     "opencl",
+    "vulkan",
 )  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
 Library = Literal["so", "tar", "wasm"]
 
