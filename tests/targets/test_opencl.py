@@ -17,7 +17,7 @@ from wherry.targets.target import find
 
 from ..command import wherry
 from ..opencl import device
-from ..tiny_models import Runner, compiled, save
+from ..tiny_models import Runner, compiled, round_weights, save
 
 TOLERANCE = 2e-4  # of a logit, float32
 LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
@@ -102,13 +102,7 @@ def test_half_weights_on_a_device_without_halves(tmp_path):
     prompt = prompts_of(model)[1]
     library = compiled(tmp_path, "q4f16_1", "opencl")
     got = Runner(library, device="opencl").step({0: prompt})[0]
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            if scheme.quantizes(name, tuple(p.shape)):
-                decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
-                p.copy_(torch.from_numpy(decoded))
-            else:
-                p.copy_(p.half().float())
+    round_weights(model, scheme)
     close(got, logits(model, prompt))
     first = int(got[-1].argmax())
     assert greedy(library, [prompt], 1) == [[first]]

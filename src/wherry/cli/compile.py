@@ -29,6 +29,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @click.command("compile")
 @options.model
 @options.target
+@options.host
 @options.quant
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
@@ -41,6 +42,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 def compile_command(
     model: str,
     target: str,
+    host: str | None,
     quant: str | None,
     output: Path | None,
     context: int | None,
@@ -58,6 +60,7 @@ def compile_command(
         folder = ensure_artifact(
             model,
             target=target,
+            host=host,
             quant=quant,
             limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
             out=output,
