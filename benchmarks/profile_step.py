@@ -23,7 +23,6 @@ from tvm import relax
 from wherry.artifact import read_manifest
 from wherry.compiler.weight_cache import load_state
 
-
 Clock = Callable[[], float]
 
 
