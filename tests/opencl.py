@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 import tvm
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
-from wherry.runtime.core_library import open_runtime
 from wherry.targets import opencl
 from wherry.targets.storage_half import with_storage_half
 
-REQUIRED = "WHERRY_REQUIRE_OPENCL"  # set in CI, which installs PoCL (apt: pocl-opencl-icd)
+from . import gpu
 
 
 def device() -> tvm.runtime.Device:
     """The first OpenCL device of this machine."""
-    open_runtime("opencl")
-    found = tvm.device("opencl", 0)
-    if not found.exist:
-        message = "no OpenCL device; apt-get install pocl-opencl-icd makes the CPU one"
-        if os.environ.get(REQUIRED):
-            pytest.fail(message)
-        pytest.skip(message)
-    return found
+    return gpu.device("opencl")
 
 
 def build(func: PrimFunc) -> Callable[..., list[np.ndarray]]:

@@ -6,7 +6,6 @@ import ctypes
 import itertools
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,12 +14,12 @@ import tvm_ffi
 from tvm.script import tirx as T
 from tvm.target import Target
 
-from wherry import settings
+from wherry import plugins, settings
 from wherry.errors import ToolchainError
 from wherry.runtime import core_library
 from wherry.targets import opencl
 
-from ..command import environment
+from ..command import python
 from ..opencl import device
 
 _COPIES = itertools.count()
@@ -29,19 +28,7 @@ _COPIES = itertools.count()
 @pytest.fixture(scope="module")
 def plugin():
     """Path of the library, beside the core."""
-    return core_library.find_core().with_name("libwherry_opencl.so")
-
-
-def python(script: str, *arguments: str, **env: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment(**env),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return plugins.find_core().with_name("libwherry_opencl.so")
 
 
 REFUSED = """
@@ -62,10 +49,10 @@ def test_another_version_of_tvm_is_refused(plugin):
 
 
 def test_a_missing_plugin_is_explained(monkeypatch, tmp_path):
-    monkeypatch.setattr(core_library, "_places", lambda stem: [tmp_path / f"lib{stem}.so"])
-    monkeypatch.setattr(core_library, "find_core", lambda: tmp_path / "libwherry.so")
+    monkeypatch.setattr(plugins, "places", lambda stem: [tmp_path / f"lib{stem}.so"])
+    monkeypatch.setattr(plugins, "find_core", lambda: tmp_path / "libwherry.so")
     with pytest.raises(ToolchainError, match="WHERRY_OPENCL=ON"):
-        core_library.open_runtime.__wrapped__("opencl")
+        plugins.open_plugin.__wrapped__("opencl")
 
 
 NO_OPENCL = """
@@ -216,10 +203,10 @@ class TestPrograms:
         assert out.strip() == "True"
 
 
-def test_the_plugin_exports_one_symbol(plugin):
+def test_the_plugin_exports_two_symbols(plugin):
     assert ctypes.CDLL(str(plugin)).wherry_opencl_open
     shown = subprocess.run(
         ["nm", "-D", "--defined-only", str(plugin)], capture_output=True, text=True, check=True
     )
-    own = [line.split()[-1] for line in shown.stdout.splitlines() if "wherry" in line]
-    assert own == ["wherry_opencl_open"]
+    own = {line.split()[-1] for line in shown.stdout.splitlines() if "wherry" in line}
+    assert own == {"wherry_opencl_devices", "wherry_opencl_open"}
