@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from . import listing, options
+from . import options, summary
 from .progress import shown
 
 
@@ -68,6 +68,6 @@ def compile_command(
             dump=debug_dump,
             progress=progress,
         )
-    for line in listing.lines(read_manifest(folder)):
+    for line in summary.lines(read_manifest(folder)):
         click.echo(line, err=True)
     click.echo(folder)

@@ -1,36 +1,45 @@
-"""What a compiled folder is, in a few lines."""
+"""`wherry list`: what the cache holds."""
 
 from __future__ import annotations
 
-from wherry.artifact import Manifest
+import json
+
+import click
+
+from wherry import settings
+from wherry.artifact import read_manifest
+from wherry.errors import ArtifactError
 
 
-def lines(manifest: Manifest) -> list[str]:
-    """For whom the folder was made, its libraries, and what a run of it needs."""
-    target = manifest.target
-    on = f" on {target['host']}" if target.get("host") else ""
-    libraries = [manifest.library, *(v["library"] for v in target.get("variants", []))]
-    rows = [(name, manifest.files[name].size, _kind(manifest)) for name in libraries]
-    rest = [record.size for name, record in manifest.files.items() if name not in libraries]
-    rows.append((f"{len(rest)} other files", sum(rest), f"weights in {manifest.quantization}, ..."))
-    width = max(len(name) for name, _, _ in rows)
-    memory = manifest.memory
-    return [
-        f"{manifest.name} for {target['name']}{on}",
-        *(f"  {name:<{width}} {_size(size):>9}  {what}" for name, size, what in rows),
-        f"  a run needs {_size(memory['weights'])} of weights, {_size(memory['workspace'])} of "
-        f"workspace, {_size(memory['kv_per_token'])} a token of context",
-    ]
-
-
-def _kind(manifest: Manifest) -> str:
-    objects = manifest.target.get("objects")
-    if objects is None:
-        return "a library to load"
-    symbols = objects.get("symbols")
-    found = "" if symbols is None else f'; found by SystemLib("{symbols}")'
-    return f"{objects['format']} objects to link{found}"
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def list_command(as_json: bool) -> None:
+    """List the compiled models of the cache."""
+    rows = []
+    for folder in sorted((settings.cache_dir() / "models").glob("[!.]*")):
+        try:
+            manifest = read_manifest(folder)
+        except ArtifactError as e:
+            click.echo(f"{folder}: {str(e).splitlines()[0]}", err=True)
+            continue
+        size = sum(record.size for record in manifest.files.values())
+        rows.append(
+            {
+                "name": manifest.name,
+                "quantization": manifest.quantization,
+                "target": manifest.target["name"],
+                "context": manifest.deployment["context"],
+                "bytes": size,
+                "folder": str(folder),
+            }
+        )
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        click.echo("Nothing is compiled yet. Type: wherry run demo", err=True)
+    for row in rows:
+        click.echo(
+            f"{row['name']:<24} {row['quantization']:<8} {row['target']:<20} "
+            f"{row['bytes'] / 1e6:>9.1f} MB  {row['folder']}"
+        )
