@@ -17,7 +17,7 @@ from wherry.targets.target import find
 from .. import metal
 from ..tiny_models import Runner, compiled, round_weights, save
 from . import test_opencl
-from .test_opencl import greedy
+from .test_devices import greedy
 
 TOLERANCE = 1e-4  # of a logit, float32
 CASES = {"llama": {}, "qwen3": {"head_dim": 32}}
