@@ -24,7 +24,7 @@ from .isa import Isa
 PAGE = 16  # tokens
 BLOCK = 256  # tokens
 LOWEST = -3.0e38
-QUERIES = 8  # of a group, at most: they and as many factors share a vector
+QUERIES = 12  # of a group, at most
 _LOG2_E = 1.4426950408889634
 _LANES = v.span(0, 16)
 
@@ -130,7 +130,8 @@ def visit_block(
         last = cache.Position[group.row + (group.rows - 1)]
         seen = v.let(T.min(last + 1 - first, BLOCK))
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
-        factors = T.sblock_alloc_buffer((2 * QUERIES,), "float32")  # of the blocks before, of this
+        # Of the blocks before, and of this one.
+        factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, seen, weights)
         _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
         _add_values(isa, cache, sums, group, pages, seen, weights, factors)
@@ -216,8 +217,9 @@ def _softmax(
     """Emit scores -> weights (0 where a row does not see), the new maxima and totals."""
     factor = spec.scale * _LOG2_E
     count = v.let(T.ceildiv(seen, 16))  # vectors of tokens
-    highest = T.sblock_alloc_buffer((QUERIES,), "float32")  # of the block
-    T.buffer_store(factors, v.splat(0.0, 16), [_LANES])
+    highest = T.sblock_alloc_buffer((16,), "float32")  # of the block
+    for i in (0, 1):
+        T.buffer_store(factors, v.splat(0.0, 16), [i, _LANES])
     with T.serial(group.queries) as k, T.sblock("largest"):
         T.reads()
         T.writes()
@@ -236,9 +238,10 @@ def _softmax(
         top = v.let(v.maximum(new, old))
         T.buffer_store(highest, new, [k])
         T.buffer_store(sums.largest, top, [slot])
-        T.buffer_store(factors, old - top, [k])
-        T.buffer_store(factors, new - top, [k + QUERIES])
-    T.buffer_store(factors, v.exp2(factors[_LANES], 16, isa.fma), [_LANES])
+        T.buffer_store(factors, old - top, [0, k])
+        T.buffer_store(factors, new - top, [1, k])
+    for i in (0, 1):
+        T.buffer_store(factors, v.exp2(factors[i, _LANES], 16, isa.fma), [i, _LANES])
     with T.serial(group.queries) as k, T.sblock("weights"):
         T.reads()
         T.writes()
@@ -252,7 +255,7 @@ def _softmax(
             T.buffer_store(weights, weight, [k, span])
             T.buffer_store(total, total[_LANES] + weight, [_LANES])
         old = sums.total[slot, _LANES]
-        joined = _joined(old, factors[k], total[_LANES], factors[k + QUERIES], 16, isa)
+        joined = _joined(old, factors[0, k], total[_LANES], factors[1, k], 16, isa)
         T.buffer_store(sums.total, joined, [slot, _LANES])
 
 
@@ -289,5 +292,5 @@ def _add_values(
             slot = group.place(k)[2]
             for span, acc in zip(spans, accs[k], strict=True):
                 old, new = sums.out[slot, span], acc[v.span(0, lanes)]
-                joined = _joined(old, factors[k], new, factors[k + QUERIES], lanes, isa)
+                joined = _joined(old, factors[0, k], new, factors[1, k], lanes, isa)
                 T.buffer_store(sums.out, joined, [slot, span])
