@@ -102,6 +102,7 @@ def ensure_artifact(
     model: str,
     *,
     target: str = "auto",
+    host: str | None = None,
     quant: str | None = None,
     limits: Limits | None = None,
     out: Path | None = None,
@@ -113,13 +114,14 @@ def ensure_artifact(
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
         target: a preset's name, or "auto" for the best of this machine.
+        host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
         dump: a folder for the module after each phase; compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
     """
-    preset = find_target(target)
+    preset = find_target(target, host)
     weights = convert_model(model, quant=quant, progress=progress)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)

@@ -58,6 +58,7 @@ def build_library(
     *,
     name: str,
     vocab_size: int,
+    symbols: str | None = None,
     on_phase: OnPhase = lambda phase, mod: None,
 ) -> Library:
     """Compile `program` for `target` and write it to `out` (.so, .tar).
@@ -69,6 +70,8 @@ def build_library(
         out: path of the library; its folder exists.
         name: of the architecture, for the metadata.
         vocab_size: columns of the logits.
+        symbols: prefix by which a program finds the library if it is linked into it; None: it is
+            loaded from a file.
         on_phase: sees the module after each phase.
 
     Raises:
@@ -108,7 +111,14 @@ def build_library(
     device = Target(dict(target.device), host=dict(target.host))
     with target.toolchain.active() if target.toolchain else nullcontext(), device:
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
-        executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
+        if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
+            mod = mod.with_attr("system_lib_prefix", symbols)
+        executable = relax.build(
+            mod,
+            device,
+            relax_pipeline=tvm.transform.Sequential([]),
+            system_lib=symbols is not None,
+        )
         link = cc.cross_compiler(target.linker) if target.linker else None
         executable.export_library(str(out), fcompile=link)
     return Library(metadata=metadata, workspace=storage.total)

@@ -35,11 +35,14 @@ def build_libraries(
     deployment: Deployment,
     described: Described,
     report: Report,
+    key: str,
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants, into `folder`.
 
     Only what comes before the choice of kernels, the export, is shared: it is 5% of a compilation.
+    `key` is the folder's: libraries that are linked into a program are found by it.
     """
+    objects = target.objects(key)
     levels = (target, *target.variants)
     files = [folder / _file_name(level, level is not target) for level in levels]
     built: list[Library] = []
@@ -56,13 +59,14 @@ def build_libraries(
             file,
             name=described.arch.name,
             vocab_size=described.config.vocab_size,
+            symbols=objects.get("symbols") if objects else None,
             on_phase=on_phase,
         )
         built.append(library)
         report(name, "generate", None)
     return Libraries(
         files=tuple(files),
-        target=_record(target, files[1:]),
+        target=_record(target, files[1:]) | ({"objects": objects} if objects else {}),
         params=tuple(library.metadata["params"] for library in built),
         workspace=max(library.workspace for library in built),
     )

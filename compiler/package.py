@@ -77,7 +77,7 @@ def package(
             kv_dtype=target.kv_dtype,
         )
         report("", "export", program.mod)
-        built = build_libraries(making, program, target, deployment, described, report)
+        built = build_libraries(making, program, target, deployment, described, report, key)
         files = {f.name: record(f) for f in built.files} | _take_weights(weights, making)
         manifest = Manifest(
             schema=SCHEMA_VERSION,

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from wherry.errors import UsageError
 
+from .hosts import SERVERS, Host, require_host
+from .hosts import find as find_host
 from .kernels.by_name import KernelsByName
 from .toolchain import Toolchain
 
 KINDS = (
     "cpu",
     "opencl",
+    "vulkan",
+    "metal",
+    "iphone",
+    "android",
+    "webgpu",
 )  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
 Library = Literal["so", "tar", "wasm"]
 
@@ -34,6 +41,7 @@ class TargetPreset:
     linker: str | None = None  # command that links a library for another machine than this
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
+    hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""
@@ -45,12 +53,46 @@ class TargetPreset:
             "features": list(self.features),
         }
 
+    def objects(self, key: str) -> dict[str, str] | None:
+        """What the manifest keeps of a library that is an archive of objects.
 
-def find(text: str) -> TargetPreset:
+        "format" of the objects and, if a program finds the model among what is linked into it,
+        the "symbols" that `ffi.SystemLib` is called with.
+
+        Args:
+            key: of the compiled folder.
+        """
+        if self.library != "tar":
+            return None
+        host = find_host(str(self.host["mtriple"]))
+        symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
+        return {"format": host.objects, **symbols}
+
+    def on(self, host: Host) -> TargetPreset:
+        """The same device, driven by another host.
+
+        Raises:
+            UsageError: that host has no such device.
+        """
+        require_host(self.name, host, self.hosts)
+        return replace(
+            self,
+            host=host.target,
+            library=host.library(),
+            linker=host.linker(),
+            variants=tuple(variant.on(host) for variant in self.variants),
+        )
+
+
+def find(text: str, host: str | None = None) -> TargetPreset:
     """The target that `text` names: "auto", "cpu", "cpu:x86-64-v3".
 
+    Args:
+        text: kind and variant.
+        host: name or triple of the machine that drives it; None: the target's own.
+
     Raises:
-        UsageError: no such target; the message lists those there are.
+        UsageError: no such target, or it cannot have that host; the message lists those there are.
     """
     kind, _, variant = text.partition(":")
     if kind == "auto" and not variant:
@@ -61,5 +103,9 @@ def find(text: str) -> TargetPreset:
             "of that kind, cpu:NAME with a name of LLVM's (cpu:x86-64-v3). Type: --target cpu"
         )
     module = importlib.import_module(f".{kind}", __package__)
+    there = find_host(host) if host else None
+    if kind == "cpu":  # the host is the device
+        machine: TargetPreset = module.preset(variant or None, there)
+        return machine
     preset: TargetPreset = module.preset(variant or None)
-    return preset
+    return preset.on(there) if there else preset

@@ -26,3 +26,16 @@ def wherry(*arguments: str, stdin: str = "", timeout: float = 300, **env: str):
         env=environment(**env),
         check=False,
     )
+
+
+def python(script: str, *arguments: str, **env: str) -> str:
+    """Run a script in a process of its own; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(**env),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "wherry"
-BASE = {"artifact", "errors", "settings", "tags"}  # modules beside the packages
+BASE = {"artifact", "errors", "plugins", "settings", "tags"}  # modules beside the packages
 ALLOWED = {
     "cli": {"compiler", "runtime", "targets"},
     "compiler": {"passes", "models", "quant", "targets"},

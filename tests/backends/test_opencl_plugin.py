@@ -6,7 +6,6 @@ import ctypes
 import itertools
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,13 +14,13 @@ import tvm_ffi
 from tvm.script import tirx as T
 from tvm.target import Target
 
-from wherry import settings
+from wherry import plugins, settings
 from wherry.errors import ToolchainError
 from wherry.runtime import core_library
 from wherry.targets import opencl
 
-from ..command import environment
-from ..opencl import device
+from ..command import python
+from ..gpu import device
 
 _COPIES = itertools.count()
 
@@ -29,19 +28,7 @@ _COPIES = itertools.count()
 @pytest.fixture(scope="module")
 def plugin():
     """Path of the library, beside the core."""
-    return core_library.find_core().with_name("libwherry_opencl.so")
-
-
-def python(script: str, *arguments: str, **env: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment(**env),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return plugins.find_core().with_name("libwherry_opencl.so")
 
 
 REFUSED = """
@@ -62,10 +49,10 @@ def test_another_version_of_tvm_is_refused(plugin):
 
 
 def test_a_missing_plugin_is_explained(monkeypatch, tmp_path):
-    monkeypatch.setattr(core_library, "_places", lambda stem: [tmp_path / f"lib{stem}.so"])
-    monkeypatch.setattr(core_library, "find_core", lambda: tmp_path / "libwherry.so")
+    monkeypatch.setattr(plugins, "places", lambda stem: [tmp_path / f"lib{stem}.so"])
+    monkeypatch.setattr(plugins, "find_core", lambda: tmp_path / "libwherry.so")
     with pytest.raises(ToolchainError, match="WHERRY_OPENCL=ON"):
-        core_library.open_runtime.__wrapped__("opencl")
+        plugins.open_plugin.__wrapped__("opencl")
 
 
 NO_OPENCL = """
@@ -112,7 +99,7 @@ def test_damaged_libraries_are_refused():
 @pytest.mark.gpu
 class TestMemory:
     def test_copies_keep_every_byte(self):
-        there = device()
+        there = device("opencl")
         for shape in ((1,), (7, 3), (0, 5), (1000, 33)):
             array = np.random.default_rng(1).standard_normal(shape).astype("float32")
             tensor = tvm.runtime.tensor(array, there)
@@ -121,7 +108,7 @@ class TestMemory:
 
     def test_freed_memory_is_used_again(self):
         """More than the machine has, one buffer after the other."""
-        there = device()
+        there = device("opencl")
         array = np.ones((16, 1 << 20), "float32")
         for i in range(40):
             tensor = tvm.runtime.tensor(array * i, there)
@@ -152,8 +139,8 @@ def run(path, size: int = 64) -> np.ndarray:
     """
     copy = path.with_name(f"{next(_COPIES)}.so")
     shutil.copy(path, copy)
-    x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device())
-    y = tvm.runtime.tensor(np.zeros(size, "float32"), device())
+    x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device("opencl"))
+    y = tvm.runtime.tensor(np.zeros(size, "float32"), device("opencl"))
     tvm.runtime.load_module(str(copy))["apply"](x, y)
     return y.numpy()
 
@@ -173,7 +160,7 @@ print(y.numpy().tolist() == list(range(64)))
 @pytest.mark.gpu
 class TestPrograms:
     def test_binaries_are_kept_and_checked(self, tmp_path):
-        device()
+        device("opencl")
         path, cache = tmp_path / "kernel.so", settings.cache_dir() / "programs" / "opencl"
         before = set(cache.iterdir()) if cache.is_dir() else set()
         expected = np.sqrt(np.arange(64, dtype="float32"))
@@ -195,31 +182,31 @@ class TestPrograms:
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
 
     def test_the_log_of_the_devices_compiler_is_in_the_error(self, tmp_path):
-        device()
+        device("opencl")
         library("no_such_function", tmp_path / "kernel.so")
         with pytest.raises(RuntimeError, match="refuses kernel apply_kernel") as error:
             run(tmp_path / "kernel.so")
         assert "no_such_function" in str(error.value)
 
     def test_a_group_that_the_device_does_not_run_is_named(self, tmp_path):
-        most = int(device().max_threads_per_block)
+        most = int(device("opencl").max_threads_per_block)
         library("fabs", tmp_path / "kernel.so", 2 * most)
         words = rf"groups of {2 * most} \(the device allows {most}\).*CL_INVALID_WORK_"
         with pytest.raises(RuntimeError, match=words):
             run(tmp_path / "kernel.so", 4 * most)
 
     def test_a_cache_that_cannot_be_written_costs_time_alone(self, tmp_path):
-        device()
+        device("opencl")
         (tmp_path / "file").write_text("")
         library("fabs", tmp_path / "kernel.so")
         out = python(UNWRITABLE, str(tmp_path / "kernel.so"), WHERRY_CACHE=str(tmp_path / "file"))
         assert out.strip() == "True"
 
 
-def test_the_plugin_exports_one_symbol(plugin):
+def test_the_plugin_exports_two_symbols(plugin):
     assert ctypes.CDLL(str(plugin)).wherry_opencl_open
     shown = subprocess.run(
         ["nm", "-D", "--defined-only", str(plugin)], capture_output=True, text=True, check=True
     )
-    own = [line.split()[-1] for line in shown.stdout.splitlines() if "wherry" in line]
-    assert own == ["wherry_opencl_open"]
+    own = {line.split()[-1] for line in shown.stdout.splitlines() if "wherry" in line}
+    assert own == {"wherry_opencl_devices", "wherry_opencl_open"}

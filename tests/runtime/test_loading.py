@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from wherry import artifact, settings
+from wherry import artifact, plugins, settings
 from wherry.errors import ArtifactError, ToolchainError, UsageError
-from wherry.runtime import core_library, jit, loading
+from wherry.runtime import jit, loading
 from wherry.runtime.loaded_model import LoadedModel
 
 from . import small_tokenizers as small
@@ -179,9 +179,9 @@ def test_device(folder, kind, device):
 def test_missing_core_says_where_it_was_looked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("WHERRY_CORE", str(tmp_path / "libwherry.so"))
     with pytest.raises(ToolchainError, match=str(tmp_path)):
-        core_library.find_core()
+        plugins.find_core()
     (tmp_path / "libwherry.so").touch()
-    assert core_library.find_core() == tmp_path / "libwherry.so"
+    assert plugins.find_core() == tmp_path / "libwherry.so"
 
 
 def test_settings(monkeypatch, tmp_path):

@@ -31,10 +31,12 @@ constexpr Uint kTrue = 1;
 constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2, kTypeAccelerator = 1 << 3;
 constexpr Bits kReadWrite = 1 << 0;
 
-constexpr Uint kMaxComputeUnits = 0x1002, kMaxWorkGroupSize = 0x1004, kMaxClockFrequency = 0x100C,
-               kGlobalMemSize = 0x101F, kLocalMemSize = 0x1023, kDeviceName = 0x102B,
-               kDeviceVendor = 0x102C, kDriverVersion = 0x102D, kDeviceVersion = 0x102F,
-               kDeviceExtensions = 0x1030;
+constexpr Uint kDeviceType = 0x1000, kMaxComputeUnits = 0x1002, kMaxWorkGroupSize = 0x1004,
+               kMaxClockFrequency = 0x100C, kMaxMemAllocSize = 0x1010, kGlobalMemSize = 0x101F,
+               kLocalMemSize = 0x1023, kDeviceName = 0x102B, kDeviceVendor = 0x102C,
+               kDriverVersion = 0x102D, kDeviceVersion = 0x102F, kDeviceExtensions = 0x1030,
+               kHostUnifiedMemory = 0x1035;
+constexpr Uint kGlobalFreeMemoryAmd = 0x4039;  // cl_amd_device_attribute_query
 constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
 
 // Function pointers, all set once `load` has returned.

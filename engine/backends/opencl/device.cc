@@ -3,12 +3,11 @@
 #include <tvm/ffi/error.h>
 
 #include <utility>
+#include <vector>
 
 namespace wherry::opencl {
 
 namespace {
-
-thread_local int current_device = 0;
 
 std::vector<DeviceId> devices_of(Platform platform, Bits types) {
   const Api& cl = Api::get();
@@ -32,7 +31,24 @@ std::vector<Platform> platforms() {
   return found;
 }
 
-bool is_ours(DLDevice device) { return device.device_type == kDLOpenCL; }
+Memory memory_of(const void* data) { return static_cast<const Buffer*>(data)->memory; }
+
+backends::FoundDevices find() {
+  backends::FoundDevices found;
+  for (Bits types : {kTypeGpu | kTypeAccelerator, kTypeCpu}) {
+    for (Platform platform : platforms()) {
+      for (DeviceId id : devices_of(platform, types)) {
+        try {
+          found.devices.push_back(std::make_unique<OpenClDevice>(id));
+        } catch (const tvm::ffi::Error& error) {  // one broken driver does not spoil the others
+          found.problems += "\n  " + std::string(error.message());
+        }
+      }
+    }
+    if (!found.devices.empty()) break;
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -68,7 +84,7 @@ void Pool::clear() {
   bytes_ = 0;
 }
 
-Device::Device(DeviceId id) : id_(id) {
+OpenClDevice::OpenClDevice(DeviceId id) : id_(id) {
   const Api& cl = Api::get();
   Int status = kSuccess;
   context_ = cl.CreateContext(nullptr, 1, &id, nullptr, nullptr, &status);
@@ -77,7 +93,7 @@ Device::Device(DeviceId id) : id_(id) {
   check(status, "clCreateCommandQueue");
 }
 
-Buffer* Device::allocate(size_t bytes) {
+void* OpenClDevice::allocate(size_t bytes) {
   size_t rounded = Pool::rounded(bytes);
   std::lock_guard<std::mutex> lock(mutex_);
   if (Buffer* reused = pool_.take(rounded)) return reused;
@@ -94,12 +110,12 @@ Buffer* Device::allocate(size_t bytes) {
   return new Buffer{memory, rounded};
 }
 
-void Device::free(Buffer* buffer) {
+void OpenClDevice::free(void* data) {
   std::lock_guard<std::mutex> lock(mutex_);
-  pool_.give(buffer);
+  pool_.give(static_cast<Buffer*>(data));
 }
 
-std::string Device::text(Uint key) const {
+std::string OpenClDevice::text(Uint key) const {
   const Api& cl = Api::get();
   size_t size = 0;
   check(cl.GetDeviceInfo(id_, key, 0, nullptr, &size), "clGetDeviceInfo");
@@ -108,139 +124,63 @@ std::string Device::text(Uint key) const {
   return value.substr(0, value.find('\0'));
 }
 
-bool Device::has_extension(const std::string& name) const {
+bool OpenClDevice::has_extension(const std::string& name) const {
   return (" " + text(kDeviceExtensions) + " ").find(" " + name + " ") != std::string::npos;
 }
 
-std::string Device::identity() const {
+std::string OpenClDevice::identity() const {
   return text(kDeviceName) + " | " + text(kDeviceVendor) + " | " + text(kDeviceVersion) + " | " +
          text(kDriverVersion);
 }
 
-Devices& Devices::get() {
+backends::DeviceFacts OpenClDevice::facts() const {
+  backends::DeviceFacts facts;
+  facts.name = text(kDeviceName);
+  facts.driver = text(kDriverVersion);
+  bool own = number<Uint>(kHostUnifiedMemory) == 0;
+  facts.discrete = own && (number<Bits>(kDeviceType) & kTypeCpu) == 0;
+  facts.memory = number<uint64_t>(kGlobalMemSize);
+  facts.available_memory = -1;
+  facts.largest_buffer = number<uint64_t>(kMaxMemAllocSize);
+  if (has_extension("cl_amd_device_attribute_query")) {
+    size_t kilobytes[2] = {0, 0};  // free in all, and in one piece
+    Int status =
+        Api::get().GetDeviceInfo(id_, kGlobalFreeMemoryAmd, sizeof kilobytes, kilobytes, nullptr);
+    if (status == kSuccess) facts.available_memory = static_cast<int64_t>(kilobytes[0]) * 1024;
+  }
+  facts.threads_per_block = static_cast<int64_t>(number<size_t>(kMaxWorkGroupSize));
+  facts.shared_memory = static_cast<int64_t>(number<uint64_t>(kLocalMemSize));
+  facts.units = number<Uint>(kMaxComputeUnits);
+  facts.clock_khz = static_cast<int64_t>(number<Uint>(kMaxClockFrequency)) * 1000;
+  return facts;
+}
+
+void OpenClDevice::copy(const void* from, size_t from_offset, void* to, size_t to_offset,
+                        size_t bytes) {
+  check(Api::get().EnqueueCopyBuffer(queue_, memory_of(from), memory_of(to), from_offset, to_offset,
+                                     bytes, 0, nullptr, nullptr),
+        "clEnqueueCopyBuffer");
+}
+
+void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
+  check(Api::get().EnqueueWriteBuffer(queue_, memory_of(to), kTrue, to_offset, bytes, host, 0,
+                                      nullptr, nullptr),
+        "clEnqueueWriteBuffer");
+}
+
+void OpenClDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {
+  check(Api::get().EnqueueReadBuffer(queue_, memory_of(from), kTrue, from_offset, bytes, host, 0,
+                                     nullptr, nullptr),
+        "clEnqueueReadBuffer");
+}
+
+void OpenClDevice::wait() { check(Api::get().Finish(queue_), "clFinish"); }
+
+backends::Devices& devices() {
   // Never destroyed: tensors of static storage duration may outlive any order of destruction.
-  static Devices* devices = new Devices();
-  return *devices;
-}
-
-void Devices::find() {
-  std::vector<std::unique_ptr<Device>> found;
-  for (Bits types : {kTypeGpu | kTypeAccelerator, kTypeCpu}) {
-    for (Platform platform : platforms()) {
-      for (DeviceId id : devices_of(platform, types)) {
-        try {
-          found.push_back(std::make_unique<Device>(id));
-        } catch (const tvm::ffi::Error& error) {  // one broken driver does not spoil the others
-          problems_ += "\n  " + std::string(error.message());
-        }
-      }
-    }
-    if (!found.empty()) break;
-  }
-  devices_ = std::move(found);
-}
-
-Device& Devices::device(int index) {
-  std::call_once(found_, [this] { find(); });
-  if (index < 0 || static_cast<size_t>(index) >= devices_.size()) {
-    if (devices_.empty()) {
-      TVM_FFI_THROW(RuntimeError) << "this machine has no OpenCL device that works; "
-                                  << "pocl-opencl-icd is one that runs on the CPU" << problems_;
-    }
-    TVM_FFI_THROW(RuntimeError) << "no OpenCL device " << index << ": this machine has "
-                                << devices_.size() << ", counted from 0" << problems_;
-  }
-  return *devices_[static_cast<size_t>(index)];
-}
-
-int Devices::current() { return current_device; }
-
-void Devices::SetDevice(DLDevice device) { current_device = device.device_id; }
-
-void Devices::GetAttr(DLDevice which, tvm::runtime::DeviceAttrKind kind, tvm::ffi::Any* result) {
-  if (kind == tvm::runtime::kExist) {
-    try {
-      device(which.device_id);
-      *result = 1;
-    } catch (const tvm::ffi::Error&) {
-      *result = 0;
-    }
-    return;
-  }
-  Device& found = device(which.device_id);
-  switch (kind) {
-    case tvm::runtime::kMaxThreadsPerBlock:
-      *result = static_cast<int64_t>(found.number<size_t>(kMaxWorkGroupSize));
-      break;
-    case tvm::runtime::kWarpSize:
-      *result = 1;
-      break;
-    case tvm::runtime::kMaxSharedMemoryPerBlock:
-      *result = static_cast<int64_t>(found.number<uint64_t>(kLocalMemSize));
-      break;
-    case tvm::runtime::kDeviceName:
-      *result = tvm::ffi::String(found.text(kDeviceName));
-      break;
-    case tvm::runtime::kMaxClockRate:
-      *result = static_cast<int64_t>(found.number<Uint>(kMaxClockFrequency)) * 1000;  // kHz
-      break;
-    case tvm::runtime::kMultiProcessorCount:
-      *result = static_cast<int64_t>(found.number<Uint>(kMaxComputeUnits));
-      break;
-    case tvm::runtime::kTotalGlobalMemory:
-      *result = static_cast<int64_t>(found.number<uint64_t>(kGlobalMemSize));
-      break;
-    case tvm::runtime::kDriverVersion:
-      *result = tvm::ffi::String(found.text(kDriverVersion));
-      break;
-    default:  // unknown here: the result stays None, as the interface has it
-      break;
-  }
-}
-
-void* Devices::AllocDataSpace(DLDevice which, size_t bytes, size_t, DLDataType) {
-  return device(which.device_id).allocate(bytes);
-}
-
-void Devices::FreeDataSpace(DLDevice which, void* data) {
-  device(which.device_id).free(static_cast<Buffer*>(data));
-}
-
-void* Devices::AllocWorkspace(DLDevice which, size_t bytes, DLDataType) {
-  return device(which.device_id).allocate(bytes);
-}
-
-void Devices::FreeWorkspace(DLDevice which, void* data) { FreeDataSpace(which, data); }
-
-void Devices::StreamSync(DLDevice which, TVMStreamHandle) {
-  check(Api::get().Finish(device(which.device_id).queue()), "clFinish");
-}
-
-void Devices::CopyDataFromTo(const void* from, size_t from_offset, void* to, size_t to_offset,
-                             size_t bytes, DLDevice from_device, DLDevice to_device, DLDataType,
-                             TVMStreamHandle) {
-  if (bytes == 0) return;
-  const Api& cl = Api::get();
-  auto memory = [](const void* data) { return static_cast<const Buffer*>(data)->memory; };
-  if (is_ours(from_device) && is_ours(to_device)) {
-    if (from_device.device_id != to_device.device_id) {
-      TVM_FFI_THROW(RuntimeError) << "OpenCL: no copies from device " << from_device.device_id
-                                  << " to " << to_device.device_id << "; go through the host";
-    }
-    check(cl.EnqueueCopyBuffer(device(from_device.device_id).queue(), memory(from), memory(to),
-                               from_offset, to_offset, bytes, 0, nullptr, nullptr),
-          "clEnqueueCopyBuffer");
-  } else if (is_ours(from_device)) {
-    check(cl.EnqueueReadBuffer(device(from_device.device_id).queue(), memory(from), kTrue,
-                               from_offset, bytes, static_cast<char*>(to) + to_offset, 0, nullptr,
-                               nullptr),
-          "clEnqueueReadBuffer");
-  } else {
-    check(cl.EnqueueWriteBuffer(device(to_device.device_id).queue(), memory(to), kTrue, to_offset,
-                                bytes, static_cast<const char*>(from) + from_offset, 0, nullptr,
-                                nullptr),
-          "clEnqueueWriteBuffer");
-  }
+  static auto* all = new backends::Devices(kDLOpenCL, "OpenCL",
+                                           "pocl-opencl-icd is one that runs on the CPU", find);
+  return *all;
 }
 
 }  // namespace wherry::opencl

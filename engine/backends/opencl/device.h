@@ -1,15 +1,13 @@
-// OpenCL devices as TVM's run time sees them: memory, copies, a queue each.
+// OpenCL devices: memory, copies, a queue each.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
-
-#include <tvm/runtime/device_api.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
+#include "backends/devices.h"
 #include "backends/opencl/api.h"
 
 namespace wherry::opencl {
@@ -39,17 +37,23 @@ class Pool {
 };
 
 // One device with its context and queue.
-class Device {
+class OpenClDevice final : public backends::Device {
  public:
   // Throws an error of tvm-ffi if the driver gives no context or queue.
-  explicit Device(DeviceId id);
+  explicit OpenClDevice(DeviceId id);
 
   Context context() const { return context_; }
   Queue queue() const { return queue_; }
   DeviceId id() const { return id_; }
 
-  Buffer* allocate(size_t bytes);
-  void free(Buffer* buffer);
+  backends::DeviceFacts facts() const override;
+  void* allocate(size_t bytes) override;
+  void free(void* data) override;
+  void copy(const void* from, size_t from_offset, void* to, size_t to_offset,
+            size_t bytes) override;
+  void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
+  void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
+  void wait() override;
 
   template <typename T>
   T number(Uint key) const {
@@ -70,36 +74,8 @@ class Device {
   Pool pool_;
 };
 
-// The devices of this machine: its GPUs and accelerators, else its CPUs; found at the first use,
-// and kept until the process ends.
-class Devices final : public tvm::runtime::DeviceAPI {
- public:
-  static Devices& get();
-
-  Device& device(int index);
-  static int current();  // set by SetDevice, for this thread
-
-  void SetDevice(DLDevice device) override;
-  void GetAttr(DLDevice device, tvm::runtime::DeviceAttrKind kind, tvm::ffi::Any* result) override;
-  using DeviceAPI::AllocDataSpace;
-  void* AllocDataSpace(DLDevice device, size_t bytes, size_t alignment, DLDataType type) override;
-  void FreeDataSpace(DLDevice device, void* data) override;
-  void* AllocWorkspace(DLDevice device, size_t bytes, DLDataType type) override;
-  void FreeWorkspace(DLDevice device, void* data) override;
-  void StreamSync(DLDevice device, TVMStreamHandle stream) override;
-
- protected:
-  using DeviceAPI::CopyDataFromTo;
-  void CopyDataFromTo(const void* from, size_t from_offset, void* to, size_t to_offset,
-                      size_t bytes, DLDevice from_device, DLDevice to_device, DLDataType type,
-                      TVMStreamHandle stream) override;
-
- private:
-  void find();
-  std::once_flag found_;
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::string problems_;  // of devices that are there and do not work, a line each
-};
+// This machine's GPUs and accelerators, else its CPUs.
+backends::Devices& devices();
 
 }  // namespace wherry::opencl
 

@@ -25,7 +25,7 @@ class LaunchedKernel {
  public:
   LaunchedKernel(std::string name, KernelInfo info)
       : name_(std::move(name)), info_(std::move(info)) {
-    for (int axis : info_.axes) dimensions_ = std::max(dimensions_, axis % 3 + 1);
+    for (int axis : info_.call.axes) dimensions_ = std::max(dimensions_, axis % 3 + 1);
   }
   ~LaunchedKernel() {
     for (auto& [index, kernel] : kernels_) Api::get().ReleaseKernel(kernel);
@@ -37,27 +37,23 @@ class LaunchedKernel {
 
   // args: the kernel's arguments, then an extent for each of its axes.
   void launch(ffi::PackedArgs args) {
-    size_t count = info_.arguments.size();
-    if (static_cast<size_t>(args.size()) != count + info_.axes.size()) {
-      TVM_FFI_THROW(ValueError) << "kernel " << name_ << " takes " << count << " arguments and "
-                                << info_.axes.size() << " extents; " << args.size()
-                                << " values were given";
-    }
-    std::array<size_t, 6> extents{1, 1, 1, 1, 1, 1};
-    for (size_t i = 0; i < info_.axes.size(); ++i) {
-      auto extent = args[static_cast<int>(count + i)].cast<int64_t>();
-      if (extent <= 0) return;  // nothing to compute; OpenCL refuses empty ranges
-      extents[static_cast<size_t>(info_.axes[i])] = static_cast<size_t>(extent);
+    auto asked = info_.call.extents(name_, args);
+    std::array<size_t, 6> extents{};
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (asked[i] <= 0) return;  // nothing to compute; OpenCL refuses empty ranges
+      extents[i] = static_cast<size_t>(asked[i]);
     }
     std::array<size_t, 3> global{};
     for (size_t i = 0; i < 3; ++i) global[i] = extents[i] * extents[3 + i];
 
-    int index = Devices::current();
-    Device& device = Devices::get().device(index);
+    int index = backends::Devices::current();
+    auto& device = static_cast<OpenClDevice&>(devices().device(index));
     // A kernel object holds its arguments: one thread at a time sets them and launches.
     std::lock_guard<std::mutex> lock(mutex_);
     Kernel kernel = kernel_on(index, device);
-    for (size_t i = 0; i < count; ++i) set(kernel, i, args[static_cast<int>(i)]);
+    for (size_t i = 0; i < info_.call.arguments.size(); ++i) {
+      set(kernel, i, args[static_cast<int>(i)]);
+    }
     Int status =
         Api::get().EnqueueNDRangeKernel(device.queue(), kernel, static_cast<Uint>(dimensions_),
                                         nullptr, global.data(), &extents[3], 0, nullptr, nullptr);
@@ -71,14 +67,14 @@ class LaunchedKernel {
   }
 
  private:
-  Kernel kernel_on(int index, const Device& device) {
+  Kernel kernel_on(int index, const OpenClDevice& device) {
     auto found = kernels_.find(index);
     if (found != kernels_.end()) return found->second;
     return kernels_[index] = build_kernel(device, name_, info_.source);
   }
 
   void set(Kernel kernel, size_t i, ffi::AnyView value) const {
-    DLDataType type = info_.arguments[i];
+    DLDataType type = info_.call.arguments[i];
     if (type.code == kDLOpaqueHandle) {
       auto* buffer = static_cast<Buffer*>(value.cast<void*>());
       set_bytes(kernel, i, &buffer->memory, sizeof buffer->memory);

@@ -1,72 +1,42 @@
 #include "backends/opencl/program.h"
 
 #include <tvm/ffi/error.h>
-#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <random>
-#include <system_error>
 
+#include "backends/files.h"
 #include "hash.h"
 
 namespace wherry::opencl {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string& cache_folder() {
-  static std::string folder;
-  return folder;
-}
-
 // A cached file: the text that was compiled, its length first, then the binary. The whole text is
 // compared, so that two texts of one hash are only slower.
-fs::path path_of(const std::string& text) {
+std::string name_of_file(const std::string& text) {
   char name[32];
   std::snprintf(name, sizeof name, "%016llx.clbin",
                 static_cast<unsigned long long>(Hash().text(text).value()));
-  return fs::path(cache_folder()) / name;
+  return name;
 }
 
-std::optional<std::string> read_cached(const std::string& text) {
-  if (cache_folder().empty()) return std::nullopt;
-  std::ifstream file(path_of(text), std::ios::binary);
-  std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+std::optional<std::string> cached_binary(const std::string& text) {
+  std::string all = backends::read_cached(name_of_file(text));
   uint64_t length = 0;
-  if (!file || all.size() < sizeof length) return std::nullopt;
+  if (all.size() < sizeof length) return std::nullopt;
   std::memcpy(&length, all.data(), sizeof length);
   if (length != text.size() || all.size() <= sizeof length + length) return std::nullopt;
   if (all.compare(sizeof length, length, text) != 0) return std::nullopt;
   return all.substr(sizeof length + length);
 }
 
-// A cache that cannot be written costs time at the next start, nothing else: errors are passed by.
-void write_cached(const std::string& text, const std::string& binary) {
-  if (cache_folder().empty() || binary.empty()) return;
-  std::error_code error;
-  fs::create_directories(cache_folder(), error);
-  fs::path path = path_of(text);
-  fs::path temporary = path;
-  temporary += "." + std::to_string(getpid()) + "." + std::to_string(std::random_device()());
+void keep_binary(const std::string& text, const std::string& binary) {
+  if (binary.empty()) return;
   uint64_t length = text.size();
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(&length), sizeof length);
-    file << text << binary;
-    file.flush();
-    if (!file) {
-      file.close();
-      fs::remove(temporary, error);
-      return;
-    }
-  }
-  fs::rename(temporary, path, error);
-  if (error) fs::remove(temporary, error);
+  std::string all(reinterpret_cast<const char*>(&length), sizeof length);
+  backends::write_cached(name_of_file(text), all + text + binary);
 }
 
 std::string binary_of(Program program) {
@@ -93,7 +63,7 @@ std::string log_of(Program program, DeviceId device) {
 }
 
 // Null if the device does not take the binary: after an update of its driver, say.
-Program from_binary(const Device& device, const std::string& binary) {
+Program from_binary(const OpenClDevice& device, const std::string& binary) {
   const Api& cl = Api::get();
   DeviceId id = device.id();
   size_t size = binary.size();
@@ -109,7 +79,7 @@ Program from_binary(const Device& device, const std::string& binary) {
   return nullptr;
 }
 
-Program from_source(const Device& device, const std::string& name, const std::string& text) {
+Program from_source(const OpenClDevice& device, const std::string& name, const std::string& text) {
   const Api& cl = Api::get();
   const char* data = text.c_str();
   size_t size = text.size();
@@ -140,17 +110,16 @@ std::string without_half_check(const std::string& source) {
 
 }  // namespace
 
-void set_cache_folder(const std::string& folder) { cache_folder() = folder; }
-
-Kernel build_kernel(const Device& device, const std::string& name, const std::string& source) {
+Kernel build_kernel(const OpenClDevice& device, const std::string& name,
+                    const std::string& source) {
   // No contraction: a row has to have the same bits from every kernel that may compute it.
   std::string text = "// " + device.identity() + "\n#pragma OPENCL FP_CONTRACT OFF\n";
   text += device.has_extension("cl_khr_fp16") ? source : without_half_check(source);
   Program program = nullptr;
-  if (auto binary = read_cached(text)) program = from_binary(device, *binary);
+  if (auto binary = cached_binary(text)) program = from_binary(device, *binary);
   if (program == nullptr) {
     program = from_source(device, name, text);
-    write_cached(text, binary_of(program));
+    keep_binary(text, binary_of(program));
   }
   const Api& cl = Api::get();
   Int status = kSuccess;

@@ -8,12 +8,9 @@
 
 namespace wherry::opencl {
 
-// Folder of the binaries; empty: none are kept. Set before the first kernel is built.
-void set_cache_folder(const std::string& folder);
-
 // Builds the kernel `name` of `source`, or takes the device's binary of the very same source.
 // Throws a RuntimeError of tvm-ffi with the compiler's log.
-Kernel build_kernel(const Device& device, const std::string& name, const std::string& source);
+Kernel build_kernel(const OpenClDevice& device, const std::string& name, const std::string& source);
 
 }  // namespace wherry::opencl
 

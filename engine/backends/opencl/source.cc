@@ -2,68 +2,9 @@
 
 #include <tvm/ffi/error.h>
 
-#include <cstring>
-
 namespace wherry::opencl {
 
 namespace {
-
-// A blob of TVM 0.27: string format, u64 count, count * (string key, string name, u64 count and
-// types (u8 code, u8 bits, u16 lanes), u64 count and tags (string), u64 count and i32 extras),
-// string source. A string is u64 length and bytes; little-endian throughout.
-class Reader {
- public:
-  explicit Reader(const std::string& blob) : at_(blob.data()), end_(blob.data() + blob.size()) {}
-
-  template <typename T>
-  T number() {
-    T value;
-    std::memcpy(&value, take(sizeof value), sizeof value);
-    return value;
-  }
-  std::string text() {
-    auto size = number<uint64_t>();
-    const char* data = take(size);
-    return std::string(data, size);
-  }
-
- private:
-  const char* take(uint64_t bytes) {
-    if (bytes > static_cast<uint64_t>(end_ - at_)) {
-      TVM_FFI_THROW(ValueError) << "the OpenCL part of the library is cut short";
-    }
-    const char* data = at_;
-    at_ += bytes;
-    return data;
-  }
-
-  const char* at_;
-  const char* end_;
-};
-
-int axis_of(const std::string& tag) {
-  for (int i = 0; i < 6; ++i) {
-    std::string name = i < 3 ? "blockIdx." : "threadIdx.";
-    if (tag == name + "xyz"[i % 3]) return i;
-  }
-  TVM_FFI_THROW(ValueError) << "a kernel wants launch parameter \"" << tag
-                            << "\", which OpenCL has not";
-  throw;
-}
-
-KernelInfo read_info(Reader& reader) {
-  KernelInfo info;
-  for (auto n = reader.number<uint64_t>(); n > 0; --n) {
-    DLDataType type;
-    type.code = reader.number<uint8_t>();
-    type.bits = reader.number<uint8_t>();
-    type.lanes = reader.number<uint16_t>();
-    info.arguments.push_back(type);
-  }
-  for (auto n = reader.number<uint64_t>(); n > 0; --n) info.axes.push_back(axis_of(reader.text()));
-  for (auto n = reader.number<uint64_t>(); n > 0; --n) reader.number<int32_t>();
-  return info;
-}
 
 // Each kernel's part begins with this line and repeats the prototypes of all kernels: together
 // they are of quadratic size.
@@ -86,8 +27,10 @@ std::string without_prototypes(const std::string& part) {
 
 }  // namespace
 
+// A blob of TVM 0.27: string format, u64 count, count * (string key, string name, call), string
+// source.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
-  Reader reader(blob);
+  backends::BlobReader reader(blob, "the OpenCL part of the library");
   std::string format = reader.text();
   if (format != "cl") {
     TVM_FFI_THROW(ValueError) << "the OpenCL part of the library has format \"" << format
@@ -97,7 +40,7 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   for (auto n = reader.number<uint64_t>(); n > 0; --n) {
     std::string key = reader.text();
     reader.text();  // the name again
-    kernels[key] = read_info(reader);
+    kernels[key].call = backends::read_call(reader);
   }
   std::string code = reader.text();
   for (size_t at = code.find(kMarker); at != std::string::npos;) {

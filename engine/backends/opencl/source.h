@@ -2,19 +2,16 @@
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 
-#include <dlpack/dlpack.h>
-
 #include <map>
 #include <string>
-#include <vector>
+
+#include "backends/blob.h"
 
 namespace wherry::opencl {
 
-// How a kernel is called.
 struct KernelInfo {
-  std::vector<DLDataType> arguments;  // of the kernel itself
-  std::vector<int> axes;              // of the extents after them: 0-2 blockIdx, 3-5 threadIdx
-  std::string source;                 // this kernel alone, without prototypes
+  backends::KernelCall call;
+  std::string source;  // this kernel alone, without prototypes
 };
 
 // Kernels of a blob, by name. Throws a ValueError of tvm-ffi if it is cut or of another kind.

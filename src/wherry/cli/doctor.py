@@ -46,7 +46,8 @@ def _packages() -> str:
 
 
 def _core() -> str:
-    from wherry.runtime.core_library import find_core, open_core
+    from wherry.plugins import find_core
+    from wherry.runtime.core_library import open_core
 
     library = open_core()
     return f"ABI {library.core_version()}, {find_core()}"

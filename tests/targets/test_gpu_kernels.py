@@ -1,7 +1,8 @@
-"""The GPU kernels on an OpenCL device against NumPy, and row by row against themselves."""
+"""The GPU kernels on each device there is against NumPy, and row by row against themselves."""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,13 +18,20 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from ..opencl import build
+from .. import gpu, metal
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
+DEVICES = {kind: partial(gpu.build, kind) for kind in gpu.KINDS} | {"metal": metal.build}
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def build(request):
+    """Compiles a PrimFunc for a device; see `gpu.build`."""
+    return DEVICES[request.param]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +42,7 @@ KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
         (130, 1088, "q4", "float16"),  # several groups a lane, columns beyond two tiles
     ],
 )
-def test_linear(n, k, scheme, scale_dtype):
+def test_linear(build, n, k, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     spec = LinearSpec(out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype)
     compute = build(KERNELS.linear(spec))
@@ -55,7 +63,7 @@ def test_linear(n, k, scheme, scale_dtype):
 
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
-def test_embedding(scheme, scale_dtype):
+def test_embedding(build, scheme, scale_dtype):
     n, k = 30, 44
     spec = EmbeddingSpec(vocab=n, dim=k, scheme=scheme, scale_dtype=scale_dtype)
     stored, table = portable(np.random.default_rng(2), n, k, scheme, scale_dtype)
@@ -65,7 +73,7 @@ def test_embedding(scheme, scale_dtype):
 
 
 @pytest.mark.parametrize("d", [5, 172, 1000])
-def test_norms(d):
+def test_norms(build, d):
     rng = np.random.default_rng(d)
     spec = RMSNormSpec(dim=d, eps=1e-5)
     norm, add_norm = build(KERNELS.rms_norm(spec)), build(KERNELS.add_rms_norm(spec))
@@ -81,7 +89,7 @@ def test_norms(d):
 
 
 @pytest.mark.parametrize("d", [5, 300])
-def test_swiglu(d):
+def test_swiglu(build, d):
     rng = np.random.default_rng(d)
     x = (20 * rng.standard_normal((9, 2 * d))).astype("float32")
     x[0, :4] = [0.0, -200.0, 200.0, -88.0]
@@ -96,7 +104,7 @@ ROPE = [(8, 4, 8, 8, None), (9, 3, 64, 32, None), (3, 1, 20, 10, 1e-5)]  # h, g,
 
 
 @pytest.mark.parametrize(("h", "g", "e", "rotary", "eps"), ROPE)
-def test_rope_append(make_batch, h, g, e, rotary, eps):
+def test_rope_append(build, make_batch, h, g, e, rotary, eps):
     rng = np.random.default_rng(e)
     inv_freq = (10000.0 ** (-np.arange(rotary // 2) * 2 / rotary)).astype("float32")
     spec = RopeAppendSpec(
@@ -136,7 +144,7 @@ def test_rope_append(make_batch, h, g, e, rotary, eps):
         assert np.array_equal(split_pages, got_pages) and np.array_equal(split_q, got_q)
 
 
-def test_rope_far_out(make_batch):
+def test_rope_far_out(build, make_batch):
     """Positions of long contexts: the argument reduction holds."""
     inv_freq = np.array([1.0, 0.5, 0.01, 1e-4], "float32")
     spec = RopeAppendSpec(
@@ -152,7 +160,7 @@ def test_rope_far_out(make_batch):
 
 
 @pytest.fixture(scope="module", params=[(8, 4, 8), (9, 3, 64), (4, 1, 20)])
-def attend(request):
+def attend(request, build):
     """((h, g, e), the kernel as a function of q, batch and pages)."""
     h, g, e = request.param
     spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5)

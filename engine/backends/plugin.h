@@ -1,0 +1,26 @@
+// What every plugin does when it is opened.
+#ifndef WHERRY_ENGINE_BACKENDS_PLUGIN_H_
+#define WHERRY_ENGINE_BACKENDS_PLUGIN_H_
+
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/string.h>
+
+#include <string>
+
+#include "backends/devices.h"
+
+namespace wherry::backends {
+
+using LoadModule = tvm::ffi::Module (*)(const tvm::ffi::Bytes& bytes);
+
+// Registers device_api.<kind> and ffi.Module.load_from_bytes.<kind>, once. Returns null, or what is
+// wrong, valid until the next call.
+const char* open_plugin(const std::string& kind, Devices& devices, LoadModule load,
+                        const char* tvm_version, const char* cache_folder);
+
+// `Devices::to_json`, valid until the next call.
+const char* list_devices(Devices& devices);
+
+}  // namespace wherry::backends
+
+#endif  // WHERRY_ENGINE_BACKENDS_PLUGIN_H_

@@ -1,0 +1,78 @@
+// One Vulkan device: memory, copies, launches.
+#ifndef WHERRY_ENGINE_BACKENDS_VULKAN_DEVICE_H_
+#define WHERRY_ENGINE_BACKENDS_VULKAN_DEVICE_H_
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/devices.h"
+#include "backends/vulkan/memory.h"
+#include "backends/vulkan/physical.h"
+#include "backends/vulkan/stream.h"
+
+namespace wherry::vulkan {
+
+// A kernel that a device has compiled. Descriptors: its tensors in order, then its numbers.
+struct Pipeline {
+  VkDescriptorSetLayout tensors = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline handle = VK_NULL_HANDLE;
+};
+
+// A tensor of a launch.
+struct Argument {
+  const Buffer* buffer;
+  bool written;
+};
+
+// Opened at the first use of its memory: a list of devices costs little.
+class VulkanDevice final : public backends::Device {
+ public:
+  explicit VulkanDevice(PhysicalDevice physical);
+
+  const PhysicalDevice& physical() const { return physical_; }
+
+  // The logical device and its functions; opens it.
+  VkDevice handle();
+  const DeviceFunctions& functions();
+
+  // Runs a kernel on groups[0] x groups[1] x groups[2] blocks; numbers are its uniform's words.
+  void launch(const Pipeline& pipeline, const std::vector<Argument>& arguments,
+              const std::vector<uint32_t>& numbers, const std::array<uint32_t, 3>& groups);
+
+  backends::DeviceFacts facts() const override { return physical_.facts(); }
+  void* allocate(size_t bytes) override;
+  void free(void* data) override;
+  void copy(const void* from, size_t from_offset, void* to, size_t to_offset,
+            size_t bytes) override;
+  void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
+  void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
+  void wait() override;
+
+ private:
+  // What there is once the device is open.
+  struct Opened {
+    Opened(const PhysicalDevice& physical, VkDevice device);
+
+    VkDevice device;
+    DeviceFunctions vk;
+    Allocator allocator;
+    Pool pool;
+    Stream stream;
+  };
+  Opened& opened();
+
+  PhysicalDevice physical_;
+  std::once_flag once_;
+  std::unique_ptr<Opened> opened_;  // never closed: see devices()
+  std::mutex mutex_;                // of the pool and the stream
+};
+
+// This machine's devices.
+backends::Devices& devices();
+
+}  // namespace wherry::vulkan
+
+#endif  // WHERRY_ENGINE_BACKENDS_VULKAN_DEVICE_H_

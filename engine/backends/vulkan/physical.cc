@@ -1,0 +1,184 @@
+#include "backends/vulkan/physical.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace wherry::vulkan {
+
+namespace {
+
+int rank(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return 0;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return 1;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return 2;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return 4;
+    default:
+      return 3;
+  }
+}
+
+std::vector<std::string> extensions_of(VkPhysicalDevice handle) {
+  const Instance& vk = Instance::get();
+  uint32_t count = 0;
+  check(vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr),
+        "vkEnumerateDeviceExtensionProperties");
+  std::vector<VkExtensionProperties> all(count);
+  check(vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, all.data()),
+        "vkEnumerateDeviceExtensionProperties");
+  std::vector<std::string> names;
+  for (const auto& extension : all) names.emplace_back(extension.extensionName);
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The family of queues that computes; the number of families if there is none.
+uint32_t compute_family(VkPhysicalDevice handle, uint32_t& count) {
+  const Instance& vk = Instance::get();
+  vk.GetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vk.GetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
+  uint32_t family = 0;
+  while (family < count && (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) ++family;
+  return family;
+}
+
+bool has_half(VkPhysicalDevice handle, bool float16_known) {
+  VkPhysicalDeviceShaderFloat16Int8Features arithmetic{};
+  arithmetic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+  VkPhysicalDevice16BitStorageFeatures storage{};
+  storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
+  if (float16_known) storage.pNext = &arithmetic;
+  VkPhysicalDeviceFeatures2 features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &storage;
+  Instance::get().GetPhysicalDeviceFeatures2(handle, &features);
+  return arithmetic.shaderFloat16 == VK_TRUE && storage.storageBuffer16BitAccess == VK_TRUE &&
+         storage.uniformAndStorageBuffer16BitAccess == VK_TRUE;
+}
+
+PhysicalDevice describe(VkPhysicalDevice handle, const std::vector<std::string>& extensions) {
+  const Instance& vk = Instance::get();
+  PhysicalDevice device;
+  device.handle = handle;
+  VkPhysicalDeviceDriverProperties driver{};
+  driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+  VkPhysicalDeviceSubgroupProperties subgroup{};
+  subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
+  VkPhysicalDeviceMaintenance3Properties maintenance{};
+  maintenance.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+  maintenance.pNext = &subgroup;
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &maintenance;
+  bool newer = has(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  if (newer) subgroup.pNext = &driver;
+  vk.GetPhysicalDeviceProperties2(handle, &properties);
+  VkPhysicalDeviceMemoryProperties2 memory{};
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  vk.GetPhysicalDeviceMemoryProperties2(handle, &memory);
+  device.properties = properties.properties;
+  device.memory = memory.memoryProperties;
+  device.driver = newer ? std::string(driver.driverName) + " " + driver.driverInfo
+                        : std::to_string(properties.properties.driverVersion);
+  device.largest_allocation = maintenance.maxMemoryAllocationSize;
+  device.subgroup = std::max(subgroup.subgroupSize, 1u);
+  device.half = has_half(handle, has(extensions, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME) ||
+                                     device.properties.apiVersion >= VK_API_VERSION_1_2);
+  device.budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  return device;
+}
+
+uint32_t device_heap(const VkPhysicalDeviceMemoryProperties& memory) {
+  uint32_t best = 0;
+  VkDeviceSize size = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap.size > size) {
+      best = i;
+      size = heap.size;
+    }
+  }
+  return best;
+}
+
+int64_t left_of(const PhysicalDevice& device, uint32_t heap) {
+  if (!device.budget) return -1;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
+  budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+  VkPhysicalDeviceMemoryProperties2 memory{};
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  memory.pNext = &budget;
+  Instance::get().GetPhysicalDeviceMemoryProperties2(device.handle, &memory);
+  VkDeviceSize most = budget.heapBudget[heap], used = budget.heapUsage[heap];
+  return most > used ? static_cast<int64_t>(most - used) : 0;
+}
+
+}  // namespace
+
+VkDeviceSize PhysicalDevice::largest_buffer() const {
+  return std::min<VkDeviceSize>(properties.limits.maxStorageBufferRange, largest_allocation);
+}
+
+backends::DeviceFacts PhysicalDevice::facts() const {
+  const VkPhysicalDeviceLimits& limits = properties.limits;
+  uint32_t heap = device_heap(memory);
+  backends::DeviceFacts facts;
+  facts.name = properties.deviceName;
+  facts.driver = driver;
+  facts.discrete = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  facts.memory = memory.memoryHeaps[heap].size;
+  facts.available_memory = left_of(*this, heap);
+  facts.largest_buffer = largest_buffer();
+  facts.threads_per_block =
+      std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  facts.shared_memory = limits.maxComputeSharedMemorySize;
+  facts.warp_size = subgroup;
+  return facts;
+}
+
+int PhysicalDevice::memory_type(uint32_t bits, VkMemoryPropertyFlags wanted) const {
+  int best = -1;
+  VkDeviceSize size = 0;
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    const VkMemoryType& type = memory.memoryTypes[i];
+    bool fits = (bits >> i & 1) != 0 && (type.propertyFlags & wanted) == wanted;
+    if (fits && memory.memoryHeaps[type.heapIndex].size > size) {
+      best = static_cast<int>(i);
+      size = memory.memoryHeaps[type.heapIndex].size;
+    }
+  }
+  return best;
+}
+
+std::vector<PhysicalDevice> physical_devices() {
+  const Instance& vk = Instance::get();
+  uint32_t count = 0;
+  check(vk.EnumeratePhysicalDevices(vk.handle, &count, nullptr), "vkEnumeratePhysicalDevices");
+  std::vector<VkPhysicalDevice> handles(count);
+  check(vk.EnumeratePhysicalDevices(vk.handle, &count, handles.data()),
+        "vkEnumeratePhysicalDevices");
+  std::vector<PhysicalDevice> devices;
+  for (VkPhysicalDevice handle : handles) {
+    VkPhysicalDeviceProperties2 properties{};
+    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    vk.GetPhysicalDeviceProperties2(handle, &properties);
+    uint32_t families = 0, family = compute_family(handle, families);
+    if (properties.properties.apiVersion < VK_API_VERSION_1_1 || family == families) continue;
+    devices.push_back(describe(handle, extensions_of(handle)));
+    devices.back().queue_family = family;
+  }
+  std::stable_sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+    return rank(a.properties.deviceType) < rank(b.properties.deviceType);
+  });
+  return devices;
+}
+
+}  // namespace wherry::vulkan

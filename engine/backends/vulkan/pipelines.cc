@@ -1,0 +1,230 @@
+#include "backends/vulkan/pipelines.h"
+
+#include <tvm/ffi/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "backends/files.h"
+#include "hash.h"
+
+namespace wherry::vulkan {
+
+namespace {
+
+constexpr unsigned kThreads = 4;  // that compile
+
+std::string count(uint64_t n, const char* what) { return std::to_string(n) + " " + what; }
+
+// A line for each limit that the kernel exceeds.
+std::string problems_of(const std::string& name, const KernelInfo& info,
+                        const PhysicalDevice& device) {
+  const VkPhysicalDeviceLimits& limits = device.properties.limits;
+  std::string found;
+  auto exceeds = [&](uint64_t has, uint64_t most, const char* what, const char* fix) {
+    if (has > most) {
+      found += "\n  kernel " + name + " takes " + count(has, what) + ", the device allows " +
+               std::to_string(most) + ": " + fix;
+    }
+  };
+  const auto& threads = info.threads;
+  uint64_t all = uint64_t{threads[0]} * threads[1] * threads[2];
+  const char* fewer = "compile with --target vulkan:64";
+  exceeds(all, limits.maxComputeWorkGroupInvocations, "threads a group", fewer);
+  for (size_t i = 0; i < 3; ++i) {
+    exceeds(threads[i], limits.maxComputeWorkGroupSize[i], "threads along an axis", fewer);
+  }
+  exceeds(info.shared_memory, limits.maxComputeSharedMemorySize, "bytes of shared memory",
+          "use --target opencl or cpu");
+  exceeds(
+      info.tensors(),
+      std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers),
+      "tensors", "use --target opencl or cpu");
+  if (info.half && !device.half) {
+    found += "\n  kernel " + name +
+             " reads float16, which the device cannot (shaderFloat16, storageBuffer16BitAccess): "
+             "compile with --quant q4f32_1, or use --target opencl";
+  }
+  return found;
+}
+
+// A file: the identity of device and driver, the data's length and hash, the data. Drivers check
+// no more than a header of their own, and may crash on damaged data.
+std::string header(const VkPhysicalDeviceProperties& device, const std::string& data) {
+  std::string text = "wherry-vulkan-1 ";
+  auto add = [&text](uint64_t number) {
+    text.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  text.append(reinterpret_cast<const char*>(device.pipelineCacheUUID), VK_UUID_SIZE);
+  for (uint32_t id : {device.vendorID, device.deviceID, device.driverVersion}) add(id);
+  add(data.size());
+  add(Hash().text(data).value());
+  return text;
+}
+
+std::string read_file(const std::string& name, const VkPhysicalDeviceProperties& device) {
+  std::string all = backends::read_cached(name);
+  size_t size = header(device, "").size();
+  if (all.size() <= size) return "";
+  std::string data = all.substr(size);
+  return header(device, data) == all.substr(0, size) ? data : "";
+}
+
+VkPipelineCache make_cache(VulkanDevice& device, const std::string& data) {
+  VkPipelineCacheCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  info.initialDataSize = data.size();
+  info.pInitialData = data.data();
+  VkPipelineCache cache = VK_NULL_HANDLE;
+  check(device.functions().CreatePipelineCache(device.handle(), &info, nullptr, &cache),
+        "vkCreatePipelineCache");
+  return cache;
+}
+
+std::string content(VulkanDevice& device, VkPipelineCache cache) {
+  const DeviceFunctions& vk = device.functions();
+  size_t size = 0;
+  if (vk.GetPipelineCacheData(device.handle(), cache, &size, nullptr) != VK_SUCCESS) return "";
+  std::string data(size, '\0');
+  if (vk.GetPipelineCacheData(device.handle(), cache, &size, data.data()) != VK_SUCCESS) return "";
+  data.resize(size);
+  return data;
+}
+
+void make_layouts(VulkanDevice& device, uint32_t tensors, Pipeline& pipeline) {
+  std::vector<VkDescriptorSetLayoutBinding> bindings(tensors + 1);
+  for (uint32_t i = 0; i <= tensors; ++i) {
+    bindings[i].binding = i;
+    bindings[i].descriptorType =
+        i < tensors ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    bindings[i].descriptorCount = 1;
+    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set{};
+  set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  set.bindingCount = tensors + 1;
+  set.pBindings = bindings.data();
+  const DeviceFunctions& vk = device.functions();
+  check(vk.CreateDescriptorSetLayout(device.handle(), &set, nullptr, &pipeline.tensors),
+        "vkCreateDescriptorSetLayout");
+  VkPipelineLayoutCreateInfo layout{};
+  layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  layout.setLayoutCount = 1;
+  layout.pSetLayouts = &pipeline.tensors;
+  check(vk.CreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout),
+        "vkCreatePipelineLayout");
+}
+
+void compile(VulkanDevice& device, const std::string& name, const KernelInfo& info,
+             VkPipelineCache cache, Pipeline& pipeline) {
+  const DeviceFunctions& vk = device.functions();
+  make_layouts(device, info.tensors(), pipeline);
+  std::vector<uint32_t> words(info.spirv.size() / sizeof(uint32_t));  // aligned
+  std::memcpy(words.data(), info.spirv.data(), info.spirv.size());
+  VkShaderModuleCreateInfo code{};
+  code.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  code.codeSize = info.spirv.size();
+  code.pCode = words.data();
+  VkShaderModule shader = VK_NULL_HANDLE;
+  check(vk.CreateShaderModule(device.handle(), &code, nullptr, &shader),
+        ("vkCreateShaderModule of " + name).c_str());
+  VkComputePipelineCreateInfo whole{};
+  whole.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  whole.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  whole.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  whole.stage.module = shader;
+  whole.stage.pName = name.c_str();
+  whole.layout = pipeline.layout;
+  VkResult result =
+      vk.CreateComputePipelines(device.handle(), cache, 1, &whole, nullptr, &pipeline.handle);
+  vk.DestroyShaderModule(device.handle(), shader, nullptr);
+  check(result, ("vkCreateComputePipelines of " + name).c_str());
+}
+
+}  // namespace
+
+Pipelines::Pipelines(VulkanDevice& device, const std::map<std::string, KernelInfo>& kernels,
+                     uint64_t library)
+    : device_(device) {
+  std::string problems;
+  for (const auto& [name, info] : kernels) problems += problems_of(name, info, device.physical());
+  const VkPhysicalDeviceProperties& properties = device.physical().properties;
+  if (!problems.empty()) {
+    TVM_FFI_THROW(RuntimeError) << "the library does not run on " << properties.deviceName << ":"
+                                << problems;
+  }
+  uint64_t identity = Hash()
+                          .number(library)
+                          .bytes(properties.pipelineCacheUUID, VK_UUID_SIZE)
+                          .number(properties.deviceID)
+                          .value();
+  char file[32];
+  std::snprintf(file, sizeof file, "%016llx.vkcache", static_cast<unsigned long long>(identity));
+  std::string known = read_file(file, properties);
+  VkPipelineCache cache = make_cache(device, known);
+  try {
+    build_all(kernels, cache);
+  } catch (...) {
+    release();
+    device.functions().DestroyPipelineCache(device.handle(), cache, nullptr);
+    throw;
+  }
+  std::string now = content(device, cache);
+  if (!now.empty() && now != known) backends::write_cached(file, header(properties, now) + now);
+  device.functions().DestroyPipelineCache(device.handle(), cache, nullptr);
+}
+
+Pipelines::~Pipelines() {
+  try {
+    device_.wait();  // kernels may be under way
+  } catch (const tvm::ffi::Error&) {
+    return;  // the device is lost, and its objects with it
+  }
+  release();
+}
+
+void Pipelines::release() {
+  const DeviceFunctions& vk = device_.functions();
+  for (auto& [name, pipeline] : built_) {
+    vk.DestroyPipeline(device_.handle(), pipeline.handle, nullptr);
+    vk.DestroyPipelineLayout(device_.handle(), pipeline.layout, nullptr);
+    vk.DestroyDescriptorSetLayout(device_.handle(), pipeline.tensors, nullptr);
+  }
+}
+
+void Pipelines::build_all(const std::map<std::string, KernelInfo>& kernels, VkPipelineCache cache) {
+  struct Job {
+    const std::string* name;
+    const KernelInfo* info;
+    Pipeline* pipeline;
+  };
+  std::vector<Job> jobs;
+  for (const auto& [name, info] : kernels) jobs.push_back({&name, &info, &built_[name]});
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto work = [&] {
+    for (size_t i = next++; i < jobs.size(); i = next++) {
+      try {
+        compile(device_, *jobs[i].name, *jobs[i].info, cache, *jobs[i].pipeline);
+      } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  unsigned wanted =
+      std::min({kThreads, std::thread::hardware_concurrency(), static_cast<unsigned>(jobs.size())});
+  for (unsigned i = 1; i < wanted; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace wherry::vulkan

@@ -1,0 +1,97 @@
+"""Our libraries: the core, and the plugins through which TVM drives devices it has no run time for.
+
+This module imports neither TVM nor tvm_ffi.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from wherry import settings
+from wherry.errors import ToolchainError
+
+PLUGINS = ("opencl", "vulkan")  # kinds of devices
+_NEEDS = {"vulkan": " and the headers of Vulkan (Debian: apt-get install libvulkan-dev)"}
+_SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+
+
+def file_name(stem: str) -> str:
+    """What a shared library is called on this system: libwherry.so."""
+    return f"{stem}{_SUFFIX}" if sys.platform == "win32" else f"lib{stem}{_SUFFIX}"
+
+
+def places(stem: str) -> list[Path]:
+    """Where a library of ours may be: in the installed package, or in build/dev of a checkout."""
+    package = Path(settings.__file__).parent
+    folders = (package, package / "lib", package.parents[1] / "build" / "dev")
+    return [folder / file_name(stem) for folder in folders]
+
+
+def find_core() -> Path:
+    """Path of libwherry: WHERRY_CORE, else in the installed package, else in build/dev.
+
+    Raises:
+        ToolchainError: it is in none of these places.
+    """
+    chosen = settings.core_library()
+    candidates = [chosen] if chosen else places("wherry")
+    for place in candidates:
+        if place.is_file():
+            return place
+    raise ToolchainError(
+        f"{file_name('wherry')}, the core, was not found; looked for\n"
+        + "\n".join(f"  {place}" for place in candidates)
+        + "\nIn a checkout, build it: cmake --preset dev && cmake --build --preset dev"
+    )
+
+
+def find_plugin(kind: str) -> Path:
+    """Path of libwherry_<kind>: beside the core.
+
+    Raises:
+        ToolchainError: it was not built.
+    """
+    name = file_name(f"wherry_{kind}")
+    candidates = [core.with_name(name) for core in (find_core(), *places("wherry"))]
+    path = next((place for place in candidates if place.is_file()), None)
+    if path is None:
+        raise ToolchainError(
+            f"{name}, which drives {kind} devices, was not found; looked for\n"
+            + "\n".join(f"  {place}" for place in dict.fromkeys(candidates))
+            + f"\nBuild it, with apache-tvm installed{_NEEDS.get(kind, '')}: "
+            f"cmake --preset dev -DWHERRY_{kind.upper()}=ON && cmake --build --preset dev"
+        )
+    return path
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """Open a library for all that are opened after it.
+
+    Raises:
+        ToolchainError: with the loader's words.
+    """
+    try:
+        return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    except OSError as e:
+        raise ToolchainError(f"{path} cannot be loaded: {e}") from e
+
+
+@cache
+def open_plugin(kind: str) -> ctypes.CDLL:
+    """Open libwherry_<kind> and let it register its devices; TVM's run time is loaded already.
+
+    Raises:
+        ToolchainError: it was not built, or was built for another version of TVM.
+    """
+    path = find_plugin(kind)
+    plugin = open_library(path)
+    register = getattr(plugin, f"wherry_{kind}_open")
+    register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_char_p)
+    programs = settings.cache_dir() / "programs" / kind
+    if problem := register(version("apache-tvm").encode(), str(programs).encode()):
+        raise ToolchainError(f"{path}: {problem.decode(errors='replace')}")
+    return plugin
