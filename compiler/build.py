@@ -113,9 +113,14 @@ def build_library(
     device = Target(dict(target.device), host=dict(target.host))
     with target.toolchain.active() if target.toolchain else nullcontext(), device:
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
-        if symbols is not None:
+        if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
-        executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
+        executable = relax.build(
+            mod,
+            device,
+            relax_pipeline=tvm.transform.Sequential([]),
+            system_lib=symbols is not None,
+        )
         link = cc.cross_compiler(target.linker) if target.linker else None
         executable.export_library(str(out), fcompile=link)
         sources = device_sources(executable.mod)

@@ -26,6 +26,7 @@ class Host:
     # Prefix of the symbols by which a program finds the models that are linked into it, where that
     # is how models are linked; "{key}" stands for the compiled folder's key.
     symbols: str | None = None
+    options: tuple[tuple[str, int], ...] = ()  # of TVM's target
 
     @property
     def arch(self) -> str:
@@ -35,7 +36,7 @@ class Host:
     @property
     def target(self) -> dict[str, Any]:
         """TVM's target of code that drives a device."""
-        return {"kind": "llvm", "mtriple": self.triple}
+        return {"kind": "llvm", "mtriple": self.triple, **dict(self.options)}
 
     def linker(self) -> str | None:
         """The command that links libraries for this host; None: the compiler's own, or none."""
@@ -94,6 +95,7 @@ HOSTS = {
             cpu="generic",
             objects="wasm",
             symbols="",
+            options=(("vector-width", 128),),  # bits
         ),
     )
 }

@@ -19,6 +19,7 @@ KINDS = (
     "cuda",
     "rocm",
     "opencl",
+    "vulkan",
     "metal",
     "iphone",
     "android",

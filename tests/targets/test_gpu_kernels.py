@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,19 +18,19 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .. import metal, opencl
+from .. import gpu, metal
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
-DEVICES = {"opencl": opencl.build, "metal": metal.build}
+DEVICES = {kind: partial(gpu.build, kind) for kind in gpu.KINDS} | {"metal": metal.build}
 
 
 @pytest.fixture(scope="module", params=DEVICES)
 def build(request):
-    """Compiles a PrimFunc for a device; see `opencl.build`."""
+    """Compiles a PrimFunc for a device; see `gpu.build`."""
     return DEVICES[request.param]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from . import options
+from . import options, summary
 from .progress import shown
 
 
@@ -52,8 +52,9 @@ def compile_command(
 ) -> None:
     """Compile MODEL to a folder that any runtime of Wherry loads.
 
-    Prints the folder. Compiling the same inputs again finds it made.
+    Prints the folder, and on stderr what is in it. Compiling the same inputs again finds it made.
     """
+    from wherry.artifact import read_manifest
     from wherry.compiler.api import Limits, ensure_artifact
 
     with shown() as progress:
@@ -67,4 +68,6 @@ def compile_command(
             dump=debug_dump,
             progress=progress,
         )
+    for line in summary.lines(read_manifest(folder)):
+        click.echo(line, err=True)
     click.echo(folder)

@@ -28,6 +28,11 @@ def let(value: Expr) -> Expr:
     return buffer[span(0, width)]
 
 
+def lanes_of(value: Expr) -> int:
+    """Elements of a vector expression; 1 of a scalar."""
+    return int(str(value.ty.dtype).partition("x")[2] or 1)
+
+
 def float_type(lanes: int) -> str:
     """TVM's name of a float32 vector."""
     return "float32" if lanes == 1 else f"float32x{lanes}"
@@ -65,6 +70,23 @@ def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
                 T.reads()
                 T.writes()
                 emit(first + i * lanes, lanes)
+
+
+L1, L2 = 3, 2  # caches that a prefetch fills, in LLVM's numbers
+
+
+def prefetch(address: Expr, cache: int) -> None:
+    """Emit a prefetch, for reading, of the cache line of `address`; a wrong address is ignored."""
+    T.evaluate(
+        T.call_llvm_intrin(
+            "void",
+            "llvm.prefetch.p0",
+            address,
+            T.int32(0),  # to read
+            T.int32(cache),
+            T.int32(1),  # data
+        )
+    )
 
 
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
