@@ -17,6 +17,7 @@ from .toolchain import Toolchain
 KINDS = (
     "cpu",
     "opencl",
+    "vulkan",
     "metal",
     "iphone",
     "android",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import wherry
+from wherry import settings
 
 ROOT = Path(__file__).parent.parent
 # A second tree that is installed would be tested in place of this one.
@@ -15,6 +16,8 @@ assert Path(wherry.__file__).is_relative_to(ROOT / "src"), (
     f"wherry is imported from {wherry.__file__}, not from {ROOT / 'src'}"
 )
 os.environ.setdefault("TVM_NUM_THREADS", "2")
+# Programs that targets need are the person's: tests download nothing.
+os.environ.setdefault("WHERRY_TOOLS", str(settings.tools_dir()))
 
 
 @pytest.fixture(scope="session", autouse=True)

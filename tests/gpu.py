@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
+import numpy as np
 import pytest
 import tvm
+from tvm.target import Target
+from tvm.tirx import PrimFunc
 
 from wherry.errors import ToolchainError
+from wherry.plugins import PLUGINS as KINDS
 from wherry.runtime.core_library import open_runtime
+from wherry.targets.storage_half import with_storage_half
+from wherry.targets.target import find
+from wherry.targets.toolchain import require
 
 # Set in CI, which installs drivers that run on CPUs.
 REQUIRED = {"opencl": "WHERRY_REQUIRE_OPENCL", "vulkan": "WHERRY_REQUIRE_VULKAN"}
+__all__ = ["KINDS", "build", "device", "missing"]
 PACKAGES = {
     "opencl": "pocl-opencl-icd",
     "vulkan": "libvulkan-dev mesa-vulkan-drivers spirv-tools nodejs npm",
@@ -35,4 +47,30 @@ def device(kind: str) -> tvm.runtime.Device:
     found = tvm.device(kind, 0)
     if not found.exist:
         missing(kind, f"no {kind} device")
+    if toolchain := find(kind).toolchain:
+        try:
+            require(kind, toolchain.tools())
+        except ToolchainError as e:
+            missing(kind, str(e))
     return found
+
+
+def build(kind: str, func: PrimFunc) -> Callable[..., list[np.ndarray]]:
+    """Compile; the result takes NumPy arrays and returns them all as the kernel left them."""
+    there = device(kind)
+    func = with_storage_half(func) if kind == "opencl" else func
+    module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
+    preset = find(kind)
+    target = Target(dict(preset.device), host=dict(preset.host))
+    with tempfile.TemporaryDirectory() as folder:  # the compiler's own module cannot run
+        path = Path(folder) / "kernel.so"
+        with preset.toolchain.active() if preset.toolchain else nullcontext():
+            tvm.compile(module, target=target).export_library(str(path))
+        kernel = tvm.runtime.load_module(str(path))["kernel"]
+
+    def call(*arrays: np.ndarray) -> list[np.ndarray]:
+        tensors = [tvm.runtime.tensor(a, there) for a in arrays]
+        kernel(*tensors)
+        return [t.numpy() for t in tensors]
+
+    return call

@@ -102,6 +102,12 @@ class Runner:
         assert list(made.shape) == entry["shape"] and str(made.dtype) == entry["dtype"]
         return made
 
+    def fork(self, parent: Any, name: Any, length: int) -> None:
+        """A sequence that begins with `length` tokens of another, whole pages, and shares them."""
+        pages, rest = divmod(length, self.metadata["page_size"])
+        assert rest == 0 and length <= self.sequences[parent].length
+        self.sequences[name] = Sequence(self.sequences[parent].pages[:pages], length)
+
     def step(self, rows: dict[int, list[int]]) -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the logits [tokens, vocab] of each."""
         size = self.metadata["page_size"]

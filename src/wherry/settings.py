@@ -1,6 +1,7 @@
 """The environment variables that Wherry reads; no other module reads any.
 
     WHERRY_CACHE    folder for compiled models and packed weights; default: ~/.cache/wherry
+    WHERRY_TOOLS    folder of programs that targets need; default: tools in the cache
     WHERRY_CORE     path of libwherry, in place of the installed or built one
     WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
     WHERRY_API_KEY  key that `wherry serve` asks its clients for
@@ -22,6 +23,12 @@ def cache_dir() -> Path:
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "wherry"
+
+
+def tools_dir() -> Path:
+    """Folder of programs that targets need, where npm puts node_modules. It may not exist."""
+    chosen = os.environ.get("WHERRY_TOOLS")
+    return Path(chosen).expanduser() if chosen else cache_dir() / "tools"
 
 
 def core_library() -> Path | None:

@@ -20,7 +20,7 @@ from wherry.runtime import core_library
 from wherry.targets import opencl
 
 from ..command import python
-from ..opencl import device
+from ..gpu import device
 
 _COPIES = itertools.count()
 
@@ -99,7 +99,7 @@ def test_damaged_libraries_are_refused():
 @pytest.mark.gpu
 class TestMemory:
     def test_copies_keep_every_byte(self):
-        there = device()
+        there = device("opencl")
         for shape in ((1,), (7, 3), (0, 5), (1000, 33)):
             array = np.random.default_rng(1).standard_normal(shape).astype("float32")
             tensor = tvm.runtime.tensor(array, there)
@@ -108,7 +108,7 @@ class TestMemory:
 
     def test_freed_memory_is_used_again(self):
         """More than the machine has, one buffer after the other."""
-        there = device()
+        there = device("opencl")
         array = np.ones((16, 1 << 20), "float32")
         for i in range(40):
             tensor = tvm.runtime.tensor(array * i, there)
@@ -139,8 +139,8 @@ def run(path, size: int = 64) -> np.ndarray:
     """
     copy = path.with_name(f"{next(_COPIES)}.so")
     shutil.copy(path, copy)
-    x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device())
-    y = tvm.runtime.tensor(np.zeros(size, "float32"), device())
+    x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device("opencl"))
+    y = tvm.runtime.tensor(np.zeros(size, "float32"), device("opencl"))
     tvm.runtime.load_module(str(copy))["apply"](x, y)
     return y.numpy()
 
@@ -160,7 +160,7 @@ print(y.numpy().tolist() == list(range(64)))
 @pytest.mark.gpu
 class TestPrograms:
     def test_binaries_are_kept_and_checked(self, tmp_path):
-        device()
+        device("opencl")
         path, cache = tmp_path / "kernel.so", settings.cache_dir() / "programs" / "opencl"
         before = set(cache.iterdir()) if cache.is_dir() else set()
         expected = np.sqrt(np.arange(64, dtype="float32"))
@@ -182,21 +182,21 @@ class TestPrograms:
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
 
     def test_the_log_of_the_devices_compiler_is_in_the_error(self, tmp_path):
-        device()
+        device("opencl")
         library("no_such_function", tmp_path / "kernel.so")
         with pytest.raises(RuntimeError, match="refuses kernel apply_kernel") as error:
             run(tmp_path / "kernel.so")
         assert "no_such_function" in str(error.value)
 
     def test_a_group_that_the_device_does_not_run_is_named(self, tmp_path):
-        most = int(device().max_threads_per_block)
+        most = int(device("opencl").max_threads_per_block)
         library("fabs", tmp_path / "kernel.so", 2 * most)
         words = rf"groups of {2 * most} \(the device allows {most}\).*CL_INVALID_WORK_"
         with pytest.raises(RuntimeError, match=words):
             run(tmp_path / "kernel.so", 4 * most)
 
     def test_a_cache_that_cannot_be_written_costs_time_alone(self, tmp_path):
-        device()
+        device("opencl")
         (tmp_path / "file").write_text("")
         library("fabs", tmp_path / "kernel.so")
         out = python(UNWRITABLE, str(tmp_path / "kernel.so"), WHERRY_CACHE=str(tmp_path / "file"))

@@ -16,8 +16,8 @@ from wherry.targets.target import find
 
 from .. import metal
 from ..tiny_models import Runner, compiled, round_weights, save
-from . import test_opencl
-from .test_opencl import greedy
+from . import test_devices
+from .test_devices import greedy
 
 TOLERANCE = 1e-4  # of a logit, float32
 CASES = {"llama": {}, "qwen3": {"head_dim": 32}}
@@ -70,7 +70,7 @@ class TestMetal:
 
     def test_the_core_gives_the_tokens_of_the_cpu(self, case, monkeypatch):
         """Scheduling, copies to and from the device, steps that want no logits."""
-        monkeypatch.setattr(test_opencl, "open_runtime", lambda kind: open_runtime("cpu"))
+        monkeypatch.setattr(test_devices, "open_runtime", lambda kind: open_runtime("cpu"))
         folder, model = case
         rng = np.random.default_rng(1)
         prompts = [rng.integers(3, model.config.vocab_size, n).tolist() for n in (5, 37)]

@@ -11,27 +11,23 @@
 
 namespace wherry::vulkan {
 
-#define WHERRY_VULKAN_INSTANCE_FUNCTIONS(X)                                      \
-  X(CreateDevice)                                                                \
-  X(EnumerateDeviceExtensionProperties)                                          \
-  X(EnumeratePhysicalDevices) X(GetDeviceProcAddr) X(GetPhysicalDeviceFeatures2) \
-      X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceProperties2)      \
-          X(GetPhysicalDeviceQueueFamilyProperties)
+// clang-format off
+#define WHERRY_VULKAN_INSTANCE_FUNCTIONS(X) \
+  X(CreateDevice) X(EnumerateDeviceExtensionProperties) X(EnumeratePhysicalDevices) \
+  X(GetDeviceProcAddr) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) \
+  X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceQueueFamilyProperties)
 
-#define WHERRY_VULKAN_DEVICE_FUNCTIONS(X)                                                      \
-  X(AllocateCommandBuffers)                                                                    \
-  X(AllocateDescriptorSets)                                                                    \
-  X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory) X(CmdBindDescriptorSets)         \
-      X(CmdBindPipeline) X(CmdCopyBuffer) X(CmdDispatch) X(CmdPipelineBarrier) X(CreateBuffer) \
-          X(CreateCommandPool) X(CreateComputePipelines) X(CreateDescriptorPool)               \
-              X(CreateDescriptorSetLayout) X(CreateFence) X(CreatePipelineCache)               \
-                  X(CreatePipelineLayout) X(CreateShaderModule) X(DestroyBuffer)               \
-                      X(DestroyDescriptorSetLayout) X(DestroyPipeline) X(DestroyPipelineCache) \
-                          X(DestroyPipelineLayout) X(DestroyShaderModule) X(EndCommandBuffer)  \
-                              X(FreeMemory) X(GetBufferMemoryRequirements) X(GetDeviceQueue)   \
-                                  X(GetPipelineCacheData) X(MapMemory) X(QueueSubmit)          \
-                                      X(ResetDescriptorPool) X(ResetFences)                    \
-                                          X(UpdateDescriptorSets) X(WaitForFences)
+#define WHERRY_VULKAN_DEVICE_FUNCTIONS(X) \
+  X(AllocateCommandBuffers) X(AllocateDescriptorSets) X(AllocateMemory) X(BeginCommandBuffer) \
+  X(BindBufferMemory) X(CmdBindDescriptorSets) X(CmdBindPipeline) X(CmdCopyBuffer) \
+  X(CmdDispatch) X(CmdPipelineBarrier) X(CreateBuffer) X(CreateCommandPool) \
+  X(CreateComputePipelines) X(CreateDescriptorPool) X(CreateDescriptorSetLayout) X(CreateFence) \
+  X(CreatePipelineCache) X(CreatePipelineLayout) X(CreateShaderModule) X(DestroyBuffer) \
+  X(DestroyDescriptorSetLayout) X(DestroyPipeline) X(DestroyPipelineCache) \
+  X(DestroyPipelineLayout) X(DestroyShaderModule) X(EndCommandBuffer) X(FreeMemory) \
+  X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetPipelineCacheData) X(MapMemory) \
+  X(QueueSubmit) X(ResetDescriptorPool) X(ResetFences) X(UpdateDescriptorSets) X(WaitForFences)
+// clang-format on
 
 #define WHERRY_VULKAN_DECLARE(name) PFN_vk##name name = nullptr;
 

@@ -1,4 +1,4 @@
-"""Models on an OpenCL device, against transformers and against the CPU target."""
+"""Models on devices of our plugins, against transformers and against the CPU target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wherry.runtime.loading import device_of
 from wherry.targets.target import find
 
 from ..command import wherry
-from ..opencl import device
+from ..gpu import KINDS, device
 from ..tiny_models import Runner, compiled, round_weights, save
 
 TOLERANCE = 2e-4  # of a logit, float32
@@ -24,10 +24,16 @@ LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
 CASES = {"llama": {}, "qwen3": {"head_dim": 32}}
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request):
+    """A kind of devices that this machine has."""
+    device(request.param)
+    return request.param
+
+
 @pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory):
     """(the model's folder, the model of transformers)."""
-    device()
     folder = tmp_path_factory.mktemp(request.param)
     return folder, save(folder, request.param, **CASES[request.param])
 
@@ -49,11 +55,11 @@ def close(got, expected, tolerance=TOLERANCE):
 
 
 @pytest.mark.gpu
-class TestOpenCl:
-    def test_logits_are_those_of_transformers(self, case):
+class TestModels:
+    def test_logits_are_those_of_transformers(self, kind, case):
         folder, model = case
         prompts = prompts_of(model)
-        run = Runner(compiled(folder, target="opencl"), device="opencl")
+        run = Runner(compiled(folder, target=kind), device=kind)
         got = {i: [part] for i, part in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()}
         for t in range(9, min(LENGTHS)):  # all decode
             for i, part in run.step({i: [p[t]] for i, p in enumerate(prompts)}).items():
@@ -63,45 +69,79 @@ class TestOpenCl:
         for i, parts in got.items():
             close(np.concatenate(parts), logits(model, prompts[i]))
 
-    def test_a_row_has_the_same_bits_in_any_batch(self, case):
+    def test_a_row_has_the_same_bits_in_any_batch(self, kind, case):
         folder, model = case
-        prompts, library = prompts_of(model), compiled(folder, target="opencl")
-        alone = Runner(library, device="opencl").step({0: prompts[1]})[0]
-        run = Runner(library, device="opencl")
+        prompts, library = prompts_of(model), compiled(folder, target=kind)
+        alone = Runner(library, device=kind).step({0: prompts[1]})[0]
+        run = Runner(library, device=kind)
         mixed = [run.step({2: prompts[2], 0: prompts[1][:7], 1: prompts[0]})[0]]
         mixed += [run.step({0: [t], 1: [5]})[0] for t in prompts[1][7:19]]
         mixed += [run.step({1: [3, 4, 5], 0: prompts[1][19:]})[0]]
         assert np.array_equal(np.concatenate(mixed), alone)
 
     @pytest.mark.parametrize("batch", [1, 4])
-    def test_the_core_gives_the_tokens_of_the_cpu(self, case, batch):
+    def test_the_core_gives_the_tokens_of_the_cpu(self, kind, case, batch):
         folder, model = case
-        rng = np.random.default_rng(batch)
-        prompts = [rng.integers(3, model.config.vocab_size, n).tolist() for n in (5, 23, 40, 1)]
-        outputs = {
-            t: greedy(compiled(folder, target=t), prompts[:batch]) for t in ("cpu", "opencl")
-        }
+        prompts = short_prompts(model, batch)
+        outputs = {t: greedy(compiled(folder, target=t), prompts) for t in ("cpu", kind)}
         assert [len(tokens) for tokens in outputs["cpu"]] == [64] * batch
-        assert outputs["opencl"] == outputs["cpu"]
+        assert outputs[kind] == outputs["cpu"]
+
+    @pytest.mark.parametrize("batch", [1, 4])
+    def test_shared_pages_of_a_prefix_change_no_token(self, kind, case, batch):
+        """Against the CPU, where each sequence has pages of its own."""
+        folder, model = case
+        rng = np.random.default_rng(9)
+        prefix = rng.integers(3, model.config.vocab_size, 40).tolist()  # two pages and a half
+        tails = short_prompts(model, batch)
+        runs = {t: Runner(compiled(folder, target=t), pages=80, device=t) for t in ("cpu", kind)}
+        runs[kind].step({"prefix": prefix})
+        for i in range(batch):
+            runs[kind].fork("prefix", i, 32)
+        shared = runs[kind].sequences["prefix"].pages[:2]
+        assert all(runs[kind].sequences[i].pages == shared for i in range(batch))
+        first = {kind: 32, "cpu": 0}
+        told = {
+            t: follow(run, [(prefix + p)[first[t] :] for p in tails]) for t, run in runs.items()
+        }
+        assert [len(tokens) for tokens in told["cpu"]] == [64] * batch
+        assert told[kind] == told["cpu"]
+
+
+def short_prompts(model, batch):
+    rng = np.random.default_rng(batch)
+    return [rng.integers(3, model.config.vocab_size, n).tolist() for n in (5, 23, 40, 1)[:batch]]
+
+
+def follow(run, prompts, tokens=64):
+    """Greedy tokens after the prompts, all in one batch."""
+    told = [[] for _ in prompts]
+    rows = dict(enumerate(prompts))
+    for _ in range(tokens):
+        for i, logits_ in run.step(rows).items():
+            told[i].append(int(logits_[-1].argmax()))
+        rows = {i: [said[-1]] for i, said in enumerate(told)}
+    return told
 
 
 @pytest.mark.gpu
-def test_small_groups_give_the_same_logits(tmp_path):
-    device()
+def test_small_groups_give_the_same_logits(kind, tmp_path):
     model = save(tmp_path, "qwen3", head_dim=32)
     prompt = prompts_of(model)[1]
-    got = Runner(compiled(tmp_path, target="opencl:64"), device="opencl").step({0: prompt})[0]
+    got = Runner(compiled(tmp_path, target=f"{kind}:64"), device=kind).step({0: prompt})[0]
     close(got, logits(model, prompt))
 
 
 @pytest.mark.gpu
-def test_half_weights_on_a_device_without_halves(tmp_path):
-    """The default scheme: 4-bit weights, scales and norms stored as halves, packed by the core."""
-    device()
+def test_half_weights(kind, tmp_path):
+    """The default scheme: 4-bit weights, scales and norms stored as halves, packed by the core.
+
+    PoCL's device cannot compute with halves.
+    """
     model, scheme = save(tmp_path, "llama"), find_scheme("q4f16_1")
     prompt = prompts_of(model)[1]
-    library = compiled(tmp_path, "q4f16_1", "opencl")
-    got = Runner(library, device="opencl").step({0: prompt})[0]
+    library = compiled(tmp_path, "q4f16_1", kind)
+    got = Runner(library, device=kind).step({0: prompt})[0]
     round_weights(model, scheme)
     close(got, logits(model, prompt))
     first = int(got[-1].argmax())
@@ -132,29 +172,27 @@ def greedy(folder, prompts, tokens=64):
         core.close()
 
 
-def test_the_preset_says_what_it_is():
-    preset = find("opencl")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_preset_says_what_it_is(kind):
+    preset = find(kind)
     assert preset.record() == {
-        "name": "opencl",
-        "kind": "opencl",
+        "name": kind,
+        "kind": kind,
         "host": preset.host["mtriple"],
         "cpu": "",
         "features": [],
     }
-    assert find("opencl:64").device["max_num_threads"] == 64
-    assert find("opencl:64").name == "opencl:64"
+    assert find(f"{kind}:64").device["max_num_threads"] == 64
+    assert find(f"{kind}:64").name == f"{kind}:64"
     with pytest.raises(UsageError, match="64, 128, 256"):
-        find("opencl:f17")
+        find(f"{kind}:f17")
 
 
 @pytest.mark.gpu
-def test_the_demo_tells_the_same_story():
+def test_the_demo_tells_the_same_story(kind):
     """As a person types it, in processes of their own."""
-    device()
     common = ("run", "demo", "--quant", "q0f32", "--temperature", "0", "--max-tokens", "60")
-    told = [
-        wherry(*common, "--target", t, "Tell me a story about a fox.") for t in ("cpu", "opencl")
-    ]
+    told = [wherry(*common, "--target", t, "Tell me a story about a fox.") for t in ("cpu", kind)]
     assert [done.returncode for done in told] == [0, 0], told[1].stderr
     assert "fox" in told[0].stdout
     assert told[1].stdout == told[0].stdout

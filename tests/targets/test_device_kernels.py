@@ -1,7 +1,12 @@
+<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
 """The GPU kernels on each device there is against NumPy, and row by row against themselves."""
+========
+"""The GPU kernels on devices, or emulated, against NumPy, and row by row against themselves."""
+>>>>>>>> vulkan:tests/targets/test_device_kernels.py
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +22,11 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
+<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
 from .. import metal, opencl
+========
+from .. import gpu, metal
+>>>>>>>> vulkan:tests/targets/test_device_kernels.py
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
@@ -31,6 +40,15 @@ DEVICES = {"opencl": opencl.build, "metal": metal.build}
 def build(request):
     """Compiles a PrimFunc for a device; see `opencl.build`."""
     return DEVICES[request.param]
+
+
+@pytest.fixture(scope="module", params=[*gpu.KINDS, "metal"])
+def build(request):
+    """Compiles a kernel for a kind of devices that this machine has, or emulates; see gpu.build."""
+    if request.param == "metal":
+        return metal.build
+    gpu.device(request.param)
+    return partial(gpu.build, request.param)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +177,11 @@ def test_rope_far_out(build, make_batch):
 
 
 @pytest.fixture(scope="module", params=[(8, 4, 8), (9, 3, 64), (4, 1, 20)])
+<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
 def attend(request, build):
+========
+def attend(build, request):
+>>>>>>>> vulkan:tests/targets/test_device_kernels.py
     """((h, g, e), the kernel as a function of q, batch and pages)."""
     h, g, e = request.param
     spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5)

@@ -1,0 +1,103 @@
+"""naga, which turns WGSL into SPIR-V: npm package naga-wasm under Node, or program `naga`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from wherry import settings
+from wherry.errors import ToolchainError, WherryError, listing
+
+from .toolchain import Tool
+
+VERSION = "30.1.0"  # of naga-wasm
+FILES = {  # of its dist/wasm, with their SHA-256
+    "naga.js": "1338164cbc245394fe22309e2a89f1cd24a83733b23db4c97478c5f13b2c7e0d",
+    "naga_bg.wasm": "c7c5cd7322c14c5a0da57bf707fef71d1a51ee2c5094c0786d8216e04cfee4de",
+}
+NODE_FIX = "apt-get install nodejs npm (or from https://nodejs.org, 18 or later)"
+_DRIVER = Path(__file__).with_name("naga.mjs")
+_SECONDS = 600  # more than any model takes
+
+
+def tools() -> tuple[Tool, ...]:
+    """What is here of naga: the program where only it is found, else Node and the package."""
+    node, program = shutil.which("node"), shutil.which("naga")
+    package = _package()
+    if program and not (node and package):
+        return (Tool(name="naga", found=program, fix="cargo install naga-cli"),)
+    fix = f"npm install --prefix {settings.tools_dir()} naga-wasm@{VERSION}"
+    return (
+        Tool(name="node", found=node, fix=NODE_FIX),
+        Tool(
+            name=f"naga-wasm {VERSION}", found=str(package) if package else None, fix=fix + _why()
+        ),
+    )
+
+
+def compile_wgsl(kernels: Mapping[str, str]) -> dict[str, bytes]:
+    """SPIR-V of each kernel, by name. One process for all, with Node.
+
+    Raises:
+        ToolchainError: naga is not here, or ended with an error.
+        WherryError: it refuses a kernel; the message has its words.
+    """
+    node, package = shutil.which("node"), _package()
+    if node and package:
+        return _with_node(node, package, kernels)
+    if program := shutil.which("naga"):
+        return {name: _with_program(program, name, text) for name, text in kernels.items()}
+    raise ToolchainError(f"naga is not here. Type: {tools()[-1].fix}")
+
+
+def _folder() -> Path:
+    return settings.tools_dir() / "node_modules" / "naga-wasm" / "dist" / "wasm"
+
+
+def _package() -> Path | None:
+    """The folder of the package's files, if they are the ones we know."""
+    folder = _folder()
+    for name, digest in FILES.items():
+        path = folder / name
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            return None
+    return folder
+
+
+def _why() -> str:
+    return " (the one there is another version, or damaged)" if _folder().is_dir() else ""
+
+
+def _with_node(node: str, package: Path, kernels: Mapping[str, str]) -> dict[str, bytes]:
+    done = _run([node, str(_DRIVER), str(package)], json.dumps(dict(kernels)))
+    answer = json.loads(done)
+    if answer["problems"]:
+        problems = [f"{name}: {words}" for name, words in answer["problems"].items()]
+        raise WherryError(f"naga refuses kernels that TVM wrote:\n{listing(problems)}")
+    return {name: base64.b64decode(code) for name, code in answer["spirv"].items()}
+
+
+def _with_program(program: str, name: str, source: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        wgsl, spirv = Path(folder, f"{name}.wgsl"), Path(folder, f"{name}.spv")
+        wgsl.write_text(source)
+        _run([program, "--keep-coordinate-space", str(wgsl), str(spirv)], "")
+        return spirv.read_bytes()
+
+
+def _run(command: list[str], text: str) -> str:
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ToolchainError(f"{command[0]} could not be run: {e}") from e
+    if done.returncode:
+        raise ToolchainError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout

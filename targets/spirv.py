@@ -1,0 +1,136 @@
+"""Code generation for Vulkan: TVM's WGSL, through naga to SPIR-V.
+
+TVM's package has no SPIR-V code generator. While a `SpirvToolchain` is active, its target kind
+"vulkan" goes through ours; the module that comes out is made by our plugin, which runs it too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import tvm_ffi
+from tvm import IRModule
+from tvm.ir import Op
+from tvm.target import Target
+
+from wherry.errors import ToolchainError, WherryError
+from wherry.plugins import find_plugin, open_plugin
+
+from . import naga
+from .toolchain import Tool
+
+_BUILD = "target.build.vulkan"
+_FORMAT = "wherry-spirv-1"  # read by engine/backends/vulkan/kernels.cc
+_TYPES = {"handle": (3, 64), "int32": (0, 32), "uint32": (1, 32), "float32": (2, 32)}
+_SIZES = {"f32": 4, "i32": 4, "u32": 4, "f16": 2}
+_SHARED = re.compile(r"var<workgroup> \w+ : array<(\w+), (\d+)>")
+_THREADS = re.compile(r"@workgroup_size\((\d+), (\d+), (\d+)\)")
+_MARKER = re.compile(r"^// Function: ", re.MULTILINE)
+
+
+class SpirvToolchain:
+    """See `Toolchain`."""
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The plugin for Vulkan devices, and naga."""
+        try:
+            found, fix = str(find_plugin("vulkan")), ""
+        except ToolchainError:
+            found, fix = None, "apt-get install libvulkan-dev, then install wherry again"
+        return (Tool(name="libwherry_vulkan", found=found, fix=fix), *naga.tools())
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let TVM's target kind "vulkan" generate SPIR-V."""
+        open_plugin("vulkan")
+        _share_intrinsics()
+        before: Callable[..., Any] | None = tvm_ffi.get_global_func(_BUILD, allow_missing=True)
+        tvm_ffi.register_global_func(_BUILD, _build, override=True)
+        try:
+            yield
+        finally:
+            if before is None:
+                tvm_ffi.registry.remove_global_func(_BUILD)
+            else:
+                tvm_ffi.register_global_func(_BUILD, before, override=True)
+
+
+@cache
+def _share_intrinsics() -> None:
+    """Let TVM lower functions like `exp` as for WGSL; for Vulkan its package has no rules.
+
+    Once: an attribute of an operator cannot be registered again, and harms nobody where it stays.
+    """
+    level = 11  # above TVM's own
+    for name in Op.list_op_names():
+        op = Op.get(name)
+        if rule := op.get_attr("webgpu.FLowerIntrinsic"):
+            op.set_attr("vulkan.FLowerIntrinsic", rule, level)
+
+
+def _build(mod: IRModule, target: Target) -> Any:
+    """The module of TVM's run time for kernels that are lowered."""
+    threads = int(target.attrs["max_num_threads"])
+    as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
+    made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
+    calls = json.loads(made.inspect_source("func_info"))
+    sources = kernels_of(str(made.inspect_source("wgsl")))
+    blob = pack(calls, sources, naga.compile_wgsl(sources))
+    return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
+
+
+def kernels_of(wgsl: str) -> dict[str, str]:
+    """Each kernel's own text, of what TVM writes: parts that begin with `// Function: NAME`."""
+    kernels: dict[str, str] = {}
+    for part in _MARKER.split(wgsl)[1:]:
+        name, _, text = part.partition("\n")
+        kernels[name.strip()] = kernels.get(name.strip(), "") + text
+    return kernels
+
+
+def pack(
+    calls: Mapping[str, Mapping[str, Any]], sources: Mapping[str, str], code: Mapping[str, bytes]
+) -> bytes:
+    """What a library holds for Vulkan.
+
+    Args:
+        calls: of TVM: types of the arguments, launch parameters.
+        sources: WGSL, from which limits are read.
+        code: SPIR-V.
+
+    Raises:
+        WherryError: a kernel takes a number that is not of 32 bits.
+    """
+    parts = [_text(_FORMAT), struct.pack("<Q", len(calls))]
+    for name, call in calls.items():
+        types, tags = call["arg_types"], call["launch_param_tags"]
+        if unknown := [t for t in types if t not in _TYPES]:
+            raise WherryError(
+                f"Kernel {name} takes an argument of type {unknown[0]}; on Vulkan there are "
+                f"{', '.join(_TYPES)}. Type: --target opencl"
+            )
+        parts += [_text(name), struct.pack("<Q", len(types))]
+        parts += [struct.pack("<BBH", *_TYPES[t], 1) for t in types]
+        parts += [struct.pack("<Q", len(tags)), *(_text(tag) for tag in tags)]
+        numbers = demands(sources[name])
+        parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(code[name])]
+    return b"".join(parts)
+
+
+def demands(wgsl: str) -> tuple[int, ...]:
+    """Bytes of shared memory, whether halves are computed with, threads along x, y, z."""
+    shared = sum(_SIZES[kind] * int(count) for kind, count in _SHARED.findall(wgsl))
+    threads = _THREADS.search(wgsl)
+    assert threads, "TVM writes a workgroup size into each kernel"
+    return (shared, int("enable f16;" in wgsl), *map(int, threads.groups()))
+
+
+def _text(value: str | bytes) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<Q", len(data)) + data
