@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
-"""The GPU kernels on each device there is against NumPy, and row by row against themselves."""
-========
 """The GPU kernels on devices, or emulated, against NumPy, and row by row against themselves."""
->>>>>>>> vulkan:tests/targets/test_device_kernels.py
 
 from __future__ import annotations
 
@@ -22,24 +18,13 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
-from .. import metal, opencl
-========
 from .. import gpu, metal
->>>>>>>> vulkan:tests/targets/test_device_kernels.py
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
-DEVICES = {"opencl": opencl.build, "metal": metal.build}
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def build(request):
-    """Compiles a PrimFunc for a device; see `opencl.build`."""
-    return DEVICES[request.param]
 
 
 @pytest.fixture(scope="module", params=[*gpu.KINDS, "metal"])
@@ -177,11 +162,7 @@ def test_rope_far_out(build, make_batch):
 
 
 @pytest.fixture(scope="module", params=[(8, 4, 8), (9, 3, 64), (4, 1, 20)])
-<<<<<<<< HEAD:tests/targets/test_gpu_kernels.py
-def attend(request, build):
-========
 def attend(build, request):
->>>>>>>> vulkan:tests/targets/test_device_kernels.py
     """((h, g, e), the kernel as a function of q, batch and pages)."""
     h, g, e = request.param
     spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5)
