@@ -52,7 +52,7 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name
 	touch $@
 
 $(VENV)/.tested: $(VENV)/.installed
-	$(BIN)/pip install --quiet ".[test]"
+	$(BIN)/pip install --quiet ".[test,cuda]"
 	touch $@
 
 clean:

@@ -32,6 +32,7 @@ from .package import package
 
 Progress = Callable[[str, int, int], None]  # what, done, in all
 DEFAULT_QUANT = "q4f16_1"
+_SOURCES = (".py", ".ll", ".mjs")  # suffixes of files that take part in a compilation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,8 @@ def ensure_artifact(
         quant: a scheme's name; None: q4f16_1.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
-        dump: a folder for the module after each phase; compiles even if the cache has the result.
+        dump: a folder for the module after each phase and the source of the device's code;
+            compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
     """
     preset = find_target(target, host)
@@ -192,8 +194,9 @@ def _own_code() -> str:
     digest = hashlib.sha256()
     root = Path(wherry.__path__[0])
     for package_name in ("compiler", "models", "passes", "quant", "targets"):
-        for path in sorted((root / package_name).rglob("*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
+        for path in sorted((root / package_name).rglob("*")):
+            if path.suffix in _SOURCES:
+                digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
 

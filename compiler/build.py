@@ -23,6 +23,7 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .device_sources import device_sources
 from .export import Program
 
 OnPhase = Callable[[str, IRModule], None]
@@ -48,6 +49,7 @@ class Library:
 
     metadata: dict[str, Any]
     workspace: int  # bytes of intermediate tensors of a step
+    sources: dict[str, str]  # what the device's code was made of, by suffix of a file: "cu", "cl"
 
 
 def build_library(
@@ -121,7 +123,8 @@ def build_library(
         )
         link = cc.cross_compiler(target.linker) if target.linker else None
         executable.export_library(str(out), fcompile=link)
-    return Library(metadata=metadata, workspace=storage.total)
+        sources = device_sources(executable.mod)
+    return Library(metadata=metadata, workspace=storage.total, sources=sources)
 
 
 def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from .build import Deployment, Library, build_library
 from .export import Program
 from .load import Described
 
-Report = Callable[[str, str, IRModule | None], None]  # level ("" if there is one), phase, module
+# Level ("" if there is one), phase, and what it made: the module, or sources by suffix of a file.
+Report = Callable[[str, str, IRModule | Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def build_libraries(
             on_phase=on_phase,
         )
         built.append(library)
-        report(name, "generate", None)
+        report(name, "generate", library.sources)
     return Libraries(
         files=tuple(files),
         target=_record(target, files[1:]) | ({"objects": objects} if objects else {}),

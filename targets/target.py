@@ -16,6 +16,8 @@ from .toolchain import Toolchain
 
 KINDS = (
     "cpu",
+    "cuda",
+    "rocm",
     "opencl",
     "vulkan",
     "metal",
@@ -42,6 +44,7 @@ class TargetPreset:
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
+    codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""
@@ -51,6 +54,7 @@ class TargetPreset:
             "host": self.host.get("mtriple", ""),
             "cpu": self.device.get("mcpu", ""),
             "features": list(self.features),
+            **({"codes": list(self.codes)} if self.codes else {}),
         }
 
     def objects(self, key: str) -> dict[str, str] | None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Scheme = Literal["f32", "f16", "q4"]
+Scheme = Literal["f32", "f16", "q4", "q8"]
 FloatName = Literal["float16", "float32"]
 
-_SCHEMES = ("f32", "f16", "q4")
+_SCHEMES = ("f32", "f16", "q4", "q8")
+_INTEGERS = ("q4", "q8")
 _FLOATS = ("float16", "float32")
 
 
@@ -55,11 +56,12 @@ def _check_positive(record: Any, *names: str) -> None:
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
     if scheme not in _SCHEMES:
         raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
-    if scheme == "q4" and (scale_dtype not in _FLOATS or group != 32):
+    if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):
         raise ValueError(
-            f"q4 needs scale_dtype in {_FLOATS} and group 32, found {scale_dtype!r} and {group}"
+            f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
+            f"found {scale_dtype!r} and {group}"
         )
-    if scheme != "q4" and scale_dtype is not None:
+    if scheme not in _INTEGERS and scale_dtype is not None:
         raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")
 
 
@@ -69,13 +71,14 @@ class LinearSpec(_Record):
 
     Portable weights: "f32", "f16": one tensor [N, K]. "q4": uint32 [N, ceil(K/32) * 4], eight
     nibbles a word, lowest bits first, value = (nibble - 7) * scale, and scales [N, ceil(K/32)].
-    Nibbles beyond K are ignored.
+    "q8": uint32 [N, ceil(K/32) * 8], four bytes a word, value = (byte - 127) * scale, bytes at
+    most 254. Nibbles and bytes beyond K are ignored.
     """
 
     out_features: int  # N
     in_features: int  # K
     scheme: Scheme
-    scale_dtype: FloatName | None = None  # of "q4"
+    scale_dtype: FloatName | None = None  # of "q4" and "q8"
     group: int = 32  # weights along K that share a scale
 
     def __post_init__(self) -> None:

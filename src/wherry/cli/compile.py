@@ -37,7 +37,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
     "--debug-dump",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the module after each phase to DIR.",
+    help="Write the module after each phase, and the source of the device's code, to DIR.",
 )
 def compile_command(
     model: str,
