@@ -87,6 +87,45 @@ class LinearSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FusedLinearSpec(_Record):
+    """A linear together with what is computed before and after it, row by row.
+
+    With `norm_eps` x is RMS-normalised first: z = x / sqrt(mean(x^2) + eps) * norm [K].
+    `gated`: y[m, N / 2] = silu(left half) * right half of the linear's result.
+    `residual`: a tensor of y's shape is added to y.
+    """
+
+    out_features: int  # N, of the stored weight
+    in_features: int  # K
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+    norm_eps: float | None = None
+    gated: bool = False
+    residual: bool = False
+
+    def __post_init__(self) -> None:
+        self.linear()
+        if self.gated and self.out_features % 2:
+            raise ValueError(f"gated needs an even out_features, found {self.out_features}")
+
+    def linear(self) -> LinearSpec:
+        """The linear alone."""
+        return LinearSpec(
+            out_features=self.out_features,
+            in_features=self.in_features,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )
+
+    @property
+    def width(self) -> int:
+        """Columns of y."""
+        return self.out_features // 2 if self.gated else self.out_features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpec(_Record):
     """y[i] = table[tokens[i]], float32 [n, dim]; the table is stored as a LinearSpec's weight."""
 

@@ -224,6 +224,22 @@ def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
+# Minimax of (2^r - 1) / r on |r| <= 1/2, relative error below 1e-7 (Lawson's iteration).
+_EXP2 = [1.326472731307149e-3, 9.671512991e-3, 5.550733585e-2, 2.402224243e-1, 6.931470037e-1]
+
+
+def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
+    """2^x for x <= 127, with relative error below 2e-7; exactly 1 at 0, exactly 0 below -127."""
+    x = let(value)
+    x = let(maximum(x, splat(-127.0, lanes)))
+    n = let(rint(x, lanes))
+    r = let(x - n)
+    power = fma(horner(r, _EXP2, lanes, fused), r, splat(1.0, lanes), lanes, fused)
+    shift = T.int32(23) if lanes == 1 else T.broadcast(T.int32(23), lanes)
+    exponent = T.shift_left(T.Cast(int_type(lanes), n), shift)
+    return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
+
+
 # pi / 2 in three parts, for machines with FMA (full words: products are not rounded) and without
 # (short words: products of small multiples are exact).
 _HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
