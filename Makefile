@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/backends/*.cc engine/backends/*.h engine/backends/*/*.cc engine/backends/*/*.h engine/tools/*.cc)
+CXX_FILES := $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/backends/*.cc engine/backends/*.h engine/backends/*/*.cc engine/backends/*/*.h engine/tools/*.cc tests/targets/metal/*.cc tests/targets/metal/*.h)
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
@@ -52,7 +52,7 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name
 	touch $@
 
 $(VENV)/.tested: $(VENV)/.installed
-	$(BIN)/pip install --quiet ".[test]"
+	$(BIN)/pip install --quiet ".[test,cuda]"
 	touch $@
 
 clean:

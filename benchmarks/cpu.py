@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 from wherry.artifact import MANIFEST
 
+from .busy import busy_cores, warning
 from .drive_llama import Llama, run_child
 from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
 from .rows import ROWS, machine, versions, write_row
@@ -24,7 +24,7 @@ from .shapes import SHAPES
 
 DEPTH = 96  # tokens before the first that is measured
 CONTEXT = 2048
-PEERS = {"q4f16_1": "q4_0", "q0f16": "f16", "q8f16_1": "q8_0"}
+PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,9 @@ def summary(runs: list[dict[str, Any]], load: Workload, speed: float) -> dict[st
 
 def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, Any]:
     """Run both in turn; the measured part of a row. Ratios above 1: Wherry takes less time."""
+    others = busy_cores()
+    if said := warning(others):
+        print(f"warning: {said}", file=sys.stderr)
     speed = bandwidth(llama.threads)
     runs: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     for _ in range(pairs):
@@ -127,6 +130,8 @@ def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, A
     speed = max(speed, bandwidth(llama.threads))
     a, b = (summary(side, load, speed) for side in runs)
     return {
+        "busy_cores_before": others,
+        "warning": said,
         "ratio_wall": b["wall_s"] / a["wall_s"],
         "ratio_cpu": b["cpu_s"] / a["cpu_s"],
         "bandwidth": speed,
@@ -155,7 +160,7 @@ def main() -> None:
                 row = {"what": load.name, "shape": shape, "threads": threads}
                 row |= {"quant": a.quant, "peer": PEERS[a.quant], "depth": DEPTH, "rows": load.rows}
                 row |= {"machine": machine(), "versions": versions()}
-                row |= {"busy_before": os.getloadavg()[0]} | compare(compiled, llama, load, a.pairs)
+                row |= compare(compiled, llama, load, a.pairs)
                 row |= {"making": times}
                 print(write_row(a.rows, row), f"{row['ratio_wall']:.2f} {row['ratio_cpu']:.2f}")
 

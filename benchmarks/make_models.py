@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from .shapes import SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
-GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16"}
+GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 
 
 def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:

@@ -1,7 +1,8 @@
 """Where the time of a step goes: `python -m benchmarks.profile_step COMPILED_FOLDER`.
 
-Runs the library in TVM's virtual machine with an instrument around every call and adds up CPU time
-by callee. Every call into Python adds a few microseconds, which are not removed.
+Runs the library in TVM's virtual machine with an instrument around every call and adds up time by
+callee: of the CPU with one thread, of the clock with more (threads that wait spin). Every call into
+Python adds a few microseconds, which are not removed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,14 @@ from tvm import relax
 from wherry.artifact import read_manifest
 from wherry.compiler.weight_cache import load_state
 
+Clock = Callable[[], float]
+
 
 class Profile:
-    """CPU seconds and calls by callee, a dictionary a step; the instrument of a VM."""
+    """Seconds and calls by callee, a dictionary a step; the instrument of a VM."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self.seconds: dict[str, float] = defaultdict(float)
         self.calls: dict[str, int] = defaultdict(int)
         self.labels: dict[str, str] = {}
@@ -33,13 +38,13 @@ class Profile:
 
     def __call__(self, _func: Any, name: str, before: bool, _result: Any, *args: Any) -> int:
         """See relax.VirtualMachine.set_instrument; 0: go on."""
-        now = time.process_time()
+        now = self.clock()
         if before:
             if name not in self.labels:
                 self.labels[name] = " ".join(
                     "x".join(map(str, a.shape)) for a in args if isinstance(a, tvm.runtime.Tensor)
                 )
-            self._begin.append(time.process_time())
+            self._begin.append(self.clock())
         else:
             self.seconds[name] += now - self._begin.pop()
             self.calls[name] += 1
@@ -47,10 +52,9 @@ class Profile:
 
 
 class Step:
-    """A compiled folder, and one sequence of it that owns the pages 0, 1, 2, ..."""
+    """A compiled folder, and sequences of it that own pages side by side."""
 
-    def __init__(self, folder: Path, context: int) -> None:
-        self.context = context
+    def __init__(self, folder: Path, context: int, sequences: int) -> None:
         manifest = read_manifest(folder)
         module = tvm.runtime.load_module(str(folder / manifest.library))
         self.vm = relax.VirtualMachine(module, tvm.cpu())
@@ -61,7 +65,8 @@ class Step:
         (state,) = metadata["state"]
         self.page_size = metadata["page_size"]
         self.vocab = metadata["vocab_size"]
-        pages = np.zeros((-(-context // self.page_size), *state["shape"]), state["dtype"])
+        count = sequences * -(-context // self.page_size)
+        pages = np.zeros((count, *state["shape"]), state["dtype"])
         self.state = [tvm.runtime.tensor(pages) for _ in range(state["layers"])]
 
     def _parameter(self, entry: dict[str, Any], stored: Any, made: dict[Any, Any]) -> Any:
@@ -71,35 +76,46 @@ class Step:
             made[key] = self.vm[entry["pack"]](*sources) if "pack" in entry else sources[0]
         return made[key][entry["index"]] if "index" in entry else made[key]
 
-    def run(self, rows: int, depth: int) -> None:
-        """`rows` tokens after `depth`; the logits of the last."""
+    def run(self, batch: int, rows: int, depth: int) -> None:
+        """`rows` tokens of each of `batch` sequences after `depth`; the logits of the last."""
         pages = -(-(depth + rows) // self.page_size)
-        tokens = np.random.default_rng(depth).integers(0, self.vocab, rows)
-        arrays: list[Any] = [tokens, range(depth, depth + rows), [0] * rows, [0, rows], [0, pages]]
-        arrays += [range(pages), [rows - 1]]
+        every = range(batch)
+        tokens = np.random.default_rng(depth).integers(0, self.vocab, batch * rows)
+        arrays: list[Any] = [
+            tokens,
+            [depth + i for _ in every for i in range(rows)],
+            [s for s in every for _ in range(rows)],
+            range(0, (batch + 1) * rows, rows),
+            range(0, (batch + 1) * pages, pages),
+            range(batch * pages),
+            range(rows - 1, batch * rows, rows),
+        ]
         inputs = [tvm.runtime.tensor(np.array(list(a), np.int32)) for a in arrays]
         self.vm["forward"](*inputs, *self.state, *self.params)
 
 
-def bare(step: Step, rows: int, depth: int, repeats: int) -> float:
-    """Median CPU seconds of a step without an instrument."""
-    step.run(rows, depth)
+Work = tuple[int, int, int]  # batch, rows, depth
+
+
+def bare(step: Step, work: Work, clock: Clock, repeats: int) -> float:
+    """Median seconds of a step without an instrument."""
+    step.run(*work)
     times = []
     for _ in range(repeats):
-        begin = time.process_time()
-        step.run(rows, depth)
-        times.append(time.process_time() - begin)
+        begin = clock()
+        step.run(*work)
+        times.append(clock() - begin)
     return statistics.median(times)
 
 
-def profile(step: Step, rows: int, depth: int, repeats: int) -> list[dict[str, Any]]:
-    """Median CPU seconds of each callee in a step, the most expensive first."""
-    step.run(rows, depth)
+def profile(step: Step, work: Work, clock: Clock, repeats: int) -> list[dict[str, Any]]:
+    """Median seconds of each callee in a step, the most expensive first."""
+    step.run(*work)
     profiles = []
     for _ in range(repeats):
-        one = Profile()
+        one = Profile(clock)
         step.vm.set_instrument(one)
-        step.run(rows, depth)
+        step.run(*work)
         profiles.append(one)
     first = profiles[0]
     names = sorted(first.calls)
@@ -107,52 +123,55 @@ def profile(step: Step, rows: int, depth: int, repeats: int) -> list[dict[str, A
         {
             "name": name,
             "calls": first.calls[name],
-            "cpu_s": statistics.median(p.seconds[name] for p in profiles),
+            "seconds": statistics.median(p.seconds[name] for p in profiles),
             "shapes": first.labels[name],
         }
         for name in names
     ]
-    return sorted(result, key=lambda r: -float(r["cpu_s"]))
+    return sorted(result, key=lambda r: -float(r["seconds"]))
 
 
 def report(lines: list[dict[str, Any]]) -> str:
     """A table: share, milliseconds a step, calls, microseconds a call, callee, shapes."""
-    total = sum(line["cpu_s"] for line in lines)
+    total = sum(line["seconds"] for line in lines)
     rows = [f"{total * 1e3:.3f} ms in all", "share    ms/step  calls   us/call  callee"]
     for line in lines:
-        cpu, calls = line["cpu_s"], line["calls"]
+        seconds, calls = line["seconds"], line["calls"]
         rows.append(
-            f"{cpu / total:5.1%} {cpu * 1e3:10.3f} {calls:6d} {cpu / calls * 1e6:9.1f}  "
-            f"{line['name']}  {line['shapes'][:100]}"
+            f"{seconds / total:5.1%} {seconds * 1e3:10.3f} {calls:6d} "
+            f"{seconds / calls * 1e6:9.1f}  {line['name']}  {line['shapes'][:100]}"
         )
     return "\n".join(rows)
 
 
 def main() -> None:
     """Profile a decode and a prefill step, and print tables or JSON."""
-    parser = argparse.ArgumentParser(description="CPU time of a step, by kernel.")
+    parser = argparse.ArgumentParser(description="Time of a step, by kernel.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--depth", type=int, default=128, help="context of the decode step")
-    parser.add_argument("--prefill", type=int, default=512)
+    parser.add_argument("--depth", type=int, default=128, help="context of the decode steps")
+    parser.add_argument("--prefill", type=int, default=512, help="rows of a prompt; 0: none")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1], help="sequences that decode")
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     configure = tvm.get_global_func("runtime.config_threadpool")
     configure(-3, a.threads, [str(i) for i in range(a.threads)])  # -3: on any core
-    step = Step(a.folder, max(a.depth + 1, a.prefill))
+    clock = time.process_time if a.threads == 1 else time.perf_counter
+    steps: list[tuple[str, Work, int]] = [
+        (f"{batch} x decode at {a.depth}", (batch, 1, a.depth), 25) for batch in a.batch
+    ]
+    if a.prefill:
+        steps.insert(0, (f"prefill of {a.prefill}", (1, a.prefill, 0), 5))
     result: dict[str, dict[str, Any]] = {}
-    for name, rows, depth, repeats in (
-        (f"prefill of {a.prefill}", a.prefill, 0, 5),
-        (f"decode at {a.depth}", 1, a.depth, 25),
-    ):  # bare first: an instrument cannot be taken away again
-        other = step if not result else Step(a.folder, step.context)
-        alone = bare(other, rows, depth, repeats)
-        result[name] = {"cpu_s": alone, "calls": profile(other, rows, depth, repeats)}
+    for name, work, repeats in steps:  # bare first: an instrument cannot be taken away again
+        step = Step(a.folder, work[1] + work[2], work[0])
+        alone = bare(step, work, clock, repeats)
+        result[name] = {"seconds": alone, "calls": profile(step, work, clock, repeats)}
     if a.json:
         print(json.dumps(result, indent=1))
         return
     for name, found in result.items():
-        print(f"{name}: {found['cpu_s'] * 1e3:.3f} ms without instrument; with it:")
+        print(f"{name}: {found['seconds'] * 1e3:.3f} ms without instrument; with it:")
         print(report(found["calls"]), end="\n\n")
 
 

@@ -26,7 +26,7 @@ def line(row: dict[str, Any]) -> list[str]:
         by_cpu = ours["bandwidth_share_of_cpu_time"]
         share = f"{ours['bandwidth_share']:.0%} ({by_cpu:.0%})"
     return [
-        row["date"][:16],
+        row["date"][:16] + (" (busy)" if row.get("warning") else ""),
         row["versions"]["commit"],
         f"{row['shape']} {row['quant']}",
         row["what"],

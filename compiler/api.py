@@ -32,6 +32,7 @@ from .package import package
 
 Progress = Callable[[str, int, int], None]  # what, done, in all
 DEFAULT_QUANT = "q4f16_1"
+_SOURCES = (".py", ".ll", ".mjs")  # suffixes of files that take part in a compilation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ def ensure_artifact(
     model: str,
     *,
     target: str = "auto",
+    host: str | None = None,
     quant: str | None = None,
     limits: Limits | None = None,
     out: Path | None = None,
@@ -113,13 +115,15 @@ def ensure_artifact(
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
         target: a preset's name, or "auto" for the best of this machine.
+        host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
-        dump: a folder for the module after each phase; compiles even if the cache has the result.
+        dump: a folder for the module after each phase and the source of the device's code;
+            compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
     """
-    preset = find_target(target)
+    preset = find_target(target, host)
     weights = convert_model(model, quant=quant, progress=progress)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)
@@ -190,8 +194,9 @@ def _own_code() -> str:
     digest = hashlib.sha256()
     root = Path(wherry.__path__[0])
     for package_name in ("compiler", "models", "passes", "quant", "targets"):
-        for path in sorted((root / package_name).rglob("*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
+        for path in sorted((root / package_name).rglob("*")):
+            if path.suffix in _SOURCES:
+                digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
 

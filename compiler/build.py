@@ -23,6 +23,8 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .device_limits import require_limits
+from .device_sources import device_sources
 from .export import Program
 
 OnPhase = Callable[[str, IRModule], None]
@@ -48,6 +50,7 @@ class Library:
 
     metadata: dict[str, Any]
     workspace: int  # bytes of intermediate tensors of a step
+    sources: dict[str, str]  # what the device's code was made of, by suffix of a file: "cu", "cl"
 
 
 def build_library(
@@ -58,6 +61,7 @@ def build_library(
     *,
     name: str,
     vocab_size: int,
+    symbols: str | None = None,
     on_phase: OnPhase = lambda phase, mod: None,
 ) -> Library:
     """Compile `program` for `target` and write it to `out` (.so, .tar).
@@ -69,10 +73,13 @@ def build_library(
         out: path of the library; its folder exists.
         name: of the architecture, for the metadata.
         vocab_size: columns of the logits.
+        symbols: prefix by which a program finds the library if it is linked into it; None: it is
+            loaded from a file.
         on_phase: sees the module after each phase.
 
     Raises:
         ToolchainError: a tool that the target needs is not here.
+        UsageError: the model's kernels are too large for the target's blocks.
     """
     inputs = PipelineInputs(
         kernels=target.kernels, bounds=deployment.bounds(), stored=program.stored
@@ -99,6 +106,8 @@ def build_library(
     storage = _Storage()
 
     def seen(phase: str, mod: IRModule) -> None:
+        if phase == "schedule":
+            require_limits(mod, target)
         if phase == "link":
             storage.visit_expr(mod["forward"])
         on_phase(phase, mod)
@@ -108,10 +117,18 @@ def build_library(
     device = Target(dict(target.device), host=dict(target.host))
     with target.toolchain.active() if target.toolchain else nullcontext(), device:
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
-        executable = relax.build(mod, device, relax_pipeline=tvm.transform.Sequential([]))
+        if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
+            mod = mod.with_attr("system_lib_prefix", symbols)
+        executable = relax.build(
+            mod,
+            device,
+            relax_pipeline=tvm.transform.Sequential([]),
+            system_lib=symbols is not None,
+        )
         link = cc.cross_compiler(target.linker) if target.linker else None
         executable.export_library(str(out), fcompile=link)
-    return Library(metadata=metadata, workspace=storage.total)
+        sources = device_sources(executable.mod)
+    return Library(metadata=metadata, workspace=storage.total, sources=sources)
 
 
 def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:

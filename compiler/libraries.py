@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from .build import Deployment, Library, build_library
 from .export import Program
 from .load import Described
 
-Report = Callable[[str, str, IRModule | None], None]  # level ("" if there is one), phase, module
+# Level ("" if there is one), phase, and what it made: the module, or sources by suffix of a file.
+Report = Callable[[str, str, IRModule | Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +36,14 @@ def build_libraries(
     deployment: Deployment,
     described: Described,
     report: Report,
+    key: str,
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants, into `folder`.
 
     Only what comes before the choice of kernels, the export, is shared: it is 5% of a compilation.
+    `key` is the folder's: libraries that are linked into a program are found by it.
     """
+    objects = target.objects(key)
     levels = (target, *target.variants)
     files = [folder / _file_name(level, level is not target) for level in levels]
     built: list[Library] = []
@@ -56,13 +60,14 @@ def build_libraries(
             file,
             name=described.arch.name,
             vocab_size=described.config.vocab_size,
+            symbols=objects.get("symbols") if objects else None,
             on_phase=on_phase,
         )
         built.append(library)
-        report(name, "generate", None)
+        report(name, "generate", library.sources)
     return Libraries(
         files=tuple(files),
-        target=_record(target, files[1:]),
+        target=_record(target, files[1:]) | ({"objects": objects} if objects else {}),
         params=tuple(library.metadata["params"] for library in built),
         workspace=max(library.workspace for library in built),
     )

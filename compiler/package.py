@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from math import prod
@@ -60,7 +60,7 @@ def package(
         deployment: what memory is planned for.
         name: what people call it.
         key: hash of all of these, kept in the manifest.
-        dump: a folder for the module after each phase.
+        dump: a folder for the module after each phase, and the source of the device's code.
         progress: called with "compile" and the number of phases done.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def package(
             kv_dtype=target.kv_dtype,
         )
         report("", "export", program.mod)
-        built = build_libraries(making, program, target, deployment, described, report)
+        built = build_libraries(making, program, target, deployment, described, report, key)
         files = {f.name: record(f) for f in built.files} | _take_weights(weights, making)
         manifest = Manifest(
             schema=SCHEMA_VERSION,
@@ -110,13 +110,16 @@ class _Report:
         self.done = 0
         self.phases = 1 + libraries * (len(PHASES) - 1)  # the export is shared
 
-    def __call__(self, level: str, phase: str, mod: IRModule | None) -> None:
+    def __call__(self, level: str, phase: str, made: IRModule | Mapping[str, str]) -> None:
         self.done += 1
-        if self.dump and mod is not None:
+        if self.dump:
             folder = self.dump / level
             folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{PHASES.index(phase) + 1}_{phase}.py"
-            path.write_text(mod.script(show_meta=False))
+            name = f"{PHASES.index(phase) + 1}_{phase}"
+            if isinstance(made, IRModule):
+                made = {"py": made.script(show_meta=False)}
+            for suffix, text in made.items():
+                (folder / f"{name}.{suffix}").write_text(text)
         if self.progress:
             self.progress("compile", self.done, self.phases)
 

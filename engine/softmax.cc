@@ -4,6 +4,19 @@
 #include <cstring>
 #include <limits>
 
+// The loops over the vocabulary, once for each width of vector; the loader takes the machine's.
+// Where the C library cannot choose (it needs indirect functions), the least of them.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define WHERRY_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#endif
+#ifndef WHERRY_EACH_WIDTH
+#define WHERRY_EACH_WIDTH
+#endif
+
 namespace wherry {
 
 namespace {
@@ -20,6 +33,26 @@ inline int32_t float_to_bits(float value) {
   int32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
+}
+
+// Integers in the order of the floats that have these bits, and back.
+inline int32_t flipped(int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
+inline int32_t ordered(float x) { return flipped(float_to_bits(x)); }
+
+struct Range {
+  int32_t low = std::numeric_limits<int32_t>::max();
+  int32_t high = std::numeric_limits<int32_t>::min();
+};
+
+// Of `ordered`: compilers vectorise the maximum of integers, but not that of floats with their NaN.
+WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
+  int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t key = ordered(x[i]);
+    low = key < low ? key : low;
+    high = key > high ? key : high;
+  }
+  return {low, high};
 }
 
 // x = k ln2 + r with |r| <= ln2 / 2; e^x = 2^k e^r, e^r by its Taylor series to r^7.
@@ -48,7 +81,7 @@ inline float exp_inline(float x) {
 
 // Sum of up to kSoftmaxBlock exponentials, which go to out. Two loops: compilers vectorise the
 // first over its elements and the second over its lanes, but neither when they are one.
-double block(const float* x, int64_t n, float maximum, float scale, float* out) {
+WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float scale, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
   float sums[kLanes] = {};
   int64_t i = 0;
@@ -66,32 +99,22 @@ double block(const float* x, int64_t n, float maximum, float scale, float* out) 
 float exp_float(float x) { return exp_inline(x); }
 
 RowMaximum row_maximum(const float* x, int64_t n) {
-  constexpr float kMax = std::numeric_limits<float>::max();
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  float best[kLanes];
-  int32_t bad[kLanes] = {};
-  std::fill(best, best + kLanes, kLowest);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      float v = x[i + lane];
-      best[lane] = v > best[lane] ? v : best[lane];
-      bad[lane] |= v <= kMax ? 0 : 1;  // NaN compares false
-    }
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Range all;
+  int64_t where = 0;  // the block that has the first of the largest
+  for (int64_t start = 0; start < n; start += kSoftmaxBlock) {
+    Range here = range(x + start, std::min(kSoftmaxBlock, n - start));
+    if (here.high > all.high) where = start;
+    all = {std::min(all.low, here.low), std::max(all.high, here.high)};
   }
-  float value = kLowest;
-  bool valid = true;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    value = std::max(value, best[lane]);
-    valid = valid && bad[lane] == 0;
-  }
-  for (; i < n; ++i) {
-    value = x[i] > value ? x[i] : value;
-    valid = valid && x[i] <= kMax;
-  }
-  valid = valid && value > kLowest;
-  auto index = static_cast<int32_t>(valid ? std::find(x, x + n, value) - x : -1);
-  return {value, index, valid};
+  // NaN lie beyond both infinities.
+  bool valid = all.high < ordered(kInfinity) && all.high > ordered(-kInfinity) &&
+               all.low >= ordered(-kInfinity);
+  if (!valid) return {-kInfinity, -1, false};
+  float value = bits_to_float(flipped(all.high));
+  // Zeros of both signs are equal as numbers, so one of an earlier block may be the first.
+  const float* first = std::find(value == 0 ? x : x + where, x + n, value);
+  return {*first, static_cast<int32_t>(first - x), true};
 }
 
 double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature, float* out,

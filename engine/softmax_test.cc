@@ -39,8 +39,27 @@ TEST(maximum_is_the_first_of_equals) {
   }
 }
 
+TEST(maximum_of_rows_longer_than_a_block) {
+  constexpr int64_t n = 3 * kSoftmaxBlock + 5;
+  for (float least : {-3.0f, -kInfinity}) {
+    for (int64_t i : {int64_t{0}, kSoftmaxBlock - 1, kSoftmaxBlock, 2 * kSoftmaxBlock + 9, n - 1}) {
+      std::vector<float> x(static_cast<size_t>(n), least);
+      x[static_cast<size_t>(i)] = -0.5f;
+      x.back() = -0.5f;  // of equals the first
+      RowMaximum found = row_maximum(x.data(), n);
+      CHECK(found.valid);
+      CHECK_EQ(found.index, i);
+      CHECK_EQ(found.value, -0.5f);
+    }
+  }
+  std::vector<float> zeros(static_cast<size_t>(n), -1.0f);
+  zeros[3] = -0.0f;
+  zeros.back() = 0.0f;  // equal as a number
+  CHECK_EQ(row_maximum(zeros.data(), n).index, 3);
+}
+
 TEST(what_is_no_distribution_is_invalid) {
-  for (float bad : {std::nanf(""), kInfinity}) {
+  for (float bad : {std::nanf(""), -std::nanf(""), kInfinity}) {
     for (size_t i : {0u, 15u, 16u, 39u}) {
       std::vector<float> x(40, 0.5f);
       x[i] = bad;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from tvm import ir, relax, tirx
 
@@ -23,12 +24,26 @@ class Packed(Protocol):
         """The operation, with the packed tensors in the place of the stored ones."""
 
 
+class Fused(Protocol):
+    """How a target computes several operations at once."""
+
+    @property
+    def compute(self) -> tirx.PrimFunc:
+        """Its parameters end with the outputs, and after them `scratch`."""
+
+    @property
+    def scratch(self) -> tuple[tuple[tuple[int | str, ...], str], ...]:
+        """Shape (a string: a symbolic size) and dtype of memory for its own use."""
+
+
 class Kernels(Protocol):
     """A target's own kernels."""
 
-    def kernel(self, op: str, spec: str) -> tirx.PrimFunc | Packed | None:
-        """What computes `op` here, with the reference's signature; None: the reference does.
+    def kernel(self, op: str, spec: str) -> Any:
+        """What computes `op` here; None: the target has nothing of its own.
 
+        For an operation with a reference, a PrimFunc of its signature or a `Packed`; for one that
+        is there only where targets have it ("fused_linear", ...), a `Fused`.
         `spec` is the JSON of the tag. The weights of an operation that may be packed ("linear",
         "embedding") are all its inputs but the first.
         """
@@ -43,3 +58,30 @@ TIR_CALLS = tuple(ir.Op.get(f"relax.{name}") for name in ("call_tir", "call_tir_
 def is_tir_call(expr: relax.Expr) -> bool:
     """Whether `expr` calls a PrimFunc, in place or not."""
     return isinstance(expr, relax.Call) and expr.op in TIR_CALLS
+
+
+def with_scratch(
+    builder: relax.BlockBuilder,
+    var: ir.GlobalVar,
+    kernel: Fused,
+    args: Sequence[relax.Expr],
+    ty: relax.TensorType,
+    sizes: Mapping[str, Any],
+) -> relax.Expr:
+    """The result, of type `ty`, of a call of `kernel`, which `builder`'s module has as `var`.
+
+    `sizes` are the values of the symbolic sizes in `kernel.scratch`.
+    """
+    scratch = scratch_types(kernel, sizes)
+    if not scratch:
+        return relax.call_tir(var, list(args), out_ty=ty)
+    made = builder.emit(relax.call_tir(var, list(args), out_ty=[ty, *scratch]))
+    return relax.TupleGetItem(made, 0)
+
+
+def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorType]:
+    """What has to be allocated for `kernel`."""
+    return [
+        relax.TensorType([sizes[d] if isinstance(d, str) else d for d in shape], dtype)
+        for shape, dtype in kernel.scratch
+    ]

@@ -5,8 +5,6 @@ Of a level and all above it, a folder has a library each: the best that a machin
 
 from __future__ import annotations
 
-import platform
-import shutil
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,6 +14,8 @@ from tvm.target import Target, codegen
 from wherry.artifact import cpu_features
 from wherry.errors import UsageError
 
+from . import hosts
+from .hosts import HOSTS, Host
 from .kernels.by_name import KernelsByName
 from .kernels.cpu import CpuKernels
 from .kernels.cpu.isa import isa_from_features
@@ -49,10 +49,8 @@ FEATURES = {
     "sse4.2": "sse4_2",
     "ssse3": "ssse3",
 }
-TRIPLES = {
-    "x86_64": "x86_64-unknown-linux-gnu",
-    "aarch64": "aarch64-unknown-linux-gnu",
-}
+# Hosts that can be the device. wasm32 cannot: its kernels are the GPU's.
+HOSTS_OF_CPUS = tuple(name for name in HOSTS if name != "wasm32")
 # Levels of x86-64 that kernels differ by, from least to most: LLVM's CPU and what is added to it.
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v2", ()),
@@ -64,87 +62,86 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @lru_cache
-def preset(variant: str | None) -> TargetPreset:
+def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
     """The preset of this machine, of LLVM's CPU `variant`, or with "+" of a level and all above it.
 
+    Args:
+        variant: None: this machine's CPU; of another host the least that it is supported on.
+        host: whose CPU it is; None: this machine, or a Linux one with a CPU that is called so.
+
     Raises:
-        UsageError: LLVM knows no such CPU, or there is no such level.
+        UsageError: LLVM knows no such CPU, there is no such level, or not on that host.
     """
-    here = platform.machine()
+    if host:
+        hosts.require_host("cpu", host, HOSTS_OF_CPUS)
     if variant is None:
-        return _native(here)
-    if variant.endswith("+"):
-        return _levels(variant)
-    return _preset(variant, _arch(variant, here))
+        here = hosts.here()
+        return _native(here) if host in (None, here) else _preset(host.cpu, host)
+    host = _host_of(variant, host)
+    return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
 
 
 def _preset(
-    cpu: str, arch: str, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
+    cpu: str, host: Host, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
 ) -> TargetPreset:
     """Of LLVM's CPU `cpu` with features that are added or hidden."""
-    device: dict[str, Any] = {"kind": "llvm", "mtriple": TRIPLES[arch], "mcpu": cpu}
+    device: dict[str, Any] = {**host.target, "mcpu": cpu}
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
     features = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
-    native = arch == platform.machine()
-    linker = None if native else shutil.which(f"{arch}-linux-gnu-g++")
     return TargetPreset(
         name="+".join((f"cpu:{cpu}", *added)),
         device=device,
         host=device,
-        library="so" if native or linker else "tar",
+        library=host.library(),
         features=tuple(sorted(FEATURES[f] for f in features)),
         dtype="float32",
         kv_dtype="float32",
         kernels=KernelsByName(CpuKernels(isa_from_features(features))),
-        linker=linker,
+        linker=host.linker(),
+        hosts=HOSTS_OF_CPUS,
     )
 
 
-def _native(arch: str) -> TargetPreset:
+def _native(host: Host) -> TargetPreset:
     """This machine, without what a virtual machine hides of its model's features."""
-    cpu = _native_cpu(arch)
-    whole = _preset(cpu, arch)
+    cpu = str(codegen.llvm_get_system_cpu())
+    whole = _preset(cpu, host)
     present = cpu_features()
     hidden = [f for f, name in FEATURES.items() if name in whole.features and name not in present]
-    return _preset(cpu, arch, hidden=tuple(hidden)) if present and hidden else whole
+    return _preset(cpu, host, hidden=tuple(hidden)) if present and hidden else whole
 
 
-def _levels(variant: str) -> TargetPreset:
+def _levels(variant: str, host: Host) -> TargetPreset:
     """The lowest level, with all above it as variants."""
-    names = list(dict.fromkeys(cpu for cpu, _ in LEVELS))
-    if variant[:-1] not in names:
-        raise UsageError(
-            f"There is no level {variant!r}; there are {', '.join(f'{n}+' for n in names)}. "
-            "Type: --target cpu:x86-64-v3+"
-        )
     from_here = next(i for i, (cpu, _) in enumerate(LEVELS) if cpu == variant[:-1])
-    lowest, *above = (_preset(cpu, "x86_64", added) for cpu, added in LEVELS[from_here:])
+    lowest, *above = (_preset(cpu, host, added) for cpu, added in LEVELS[from_here:])
     return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
 
 
 def host() -> dict[str, Any]:
     """The target of code that drives a device: any CPU of this machine's architecture."""
-    here = platform.machine()
-    if here not in TRIPLES:
-        raise UsageError(f"This machine's CPU is {here!r}; supported are {', '.join(TRIPLES)}.")
-    return {"kind": "llvm", "mtriple": TRIPLES[here]}
+    return hosts.here().target
 
 
-def _native_cpu(arch: str) -> str:
-    if arch not in TRIPLES:
-        raise UsageError(f"This machine's CPU is {arch!r}; supported are {', '.join(TRIPLES)}.")
-    return str(codegen.llvm_get_system_cpu())
-
-
-def _arch(cpu: str, here: str) -> str:
-    """Which of our architectures has a CPU of this name; the machine's own first."""
-    for arch in sorted(TRIPLES, key=lambda a: a != here):
-        bare = Target({"kind": "llvm", "mtriple": TRIPLES[arch]})
-        if cpu in codegen.llvm_get_cpu_archlist(bare):
-            return arch
+def _host_of(variant: str, given: Host | None) -> Host:
+    """The host that has a CPU, or a level, of this name; if none is given, a Linux one."""
+    known = [given] if given else [HOSTS["linux-x86_64"], HOSTS["linux-aarch64"]]
+    if variant.endswith("+"):
+        levels = list(dict.fromkeys(cpu for cpu, _ in LEVELS))
+        known = [h for h in known if h.arch == "x86_64"]
+        if variant[:-1] in levels and known:
+            return known[0]
+        where = f" on {given.name}" if given else ""
+        raise UsageError(
+            f"There is no level {variant!r}{where}; there are {', '.join(f'{n}+' for n in levels)} "
+            "of x86-64. Type: --target cpu:x86-64-v3+"
+        )
+    for one in sorted(known, key=lambda h: h != hosts.here()):
+        if variant in codegen.llvm_get_cpu_archlist(Target(one.target)):
+            return one
     raise UsageError(
-        f"LLVM knows no CPU called {cpu!r}. Names it knows: x86-64-v2, x86-64-v3, x86-64-v4, "
-        "znver4, cascadelake, cortex-a76, neoverse-n1 and others. Type: --target cpu for this "
-        "machine, or --target cpu:x86-64-v3"
+        f"LLVM knows no CPU called {variant!r}{f' on {given.name}' if given else ''}. Names it "
+        "knows: x86-64-v2, x86-64-v3, x86-64-v4, znver4, cascadelake, cortex-a76, neoverse-n1, "
+        "apple-a14 and others. Type: --target cpu for this machine, or --target cpu:x86-64-v3"
     )

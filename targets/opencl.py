@@ -6,6 +6,7 @@ work-items in a group.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tvm.tirx import PrimFunc
@@ -13,13 +14,14 @@ from tvm.tirx import PrimFunc
 from wherry.errors import UsageError
 
 from .cpu import host
-from .kernels.by_name import KernelsByName
+from .kernels.by_name import Answer, KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
-from .kernels.kernel_set import PackedLinear
+from .kernels.kernel_set import FusedKernel
 from .storage_half import with_storage_half
 from .target import TargetPreset
+from .variants import GROUP_SIZES
 
-THREADS = ("64", "128", "256")  # of a work-group, what a variant names; the last is the default
+THREADS = GROUP_SIZES  # what a variant names
 SHARED_MEMORY_BYTES = 32768  # what OpenCL 1.2 promises
 
 
@@ -57,9 +59,11 @@ def preset(variant: str | None) -> TargetPreset:
 class OpenClKernels(KernelsByName):
     """Kernels of any GPU, with halves loaded in the way that devices without half support have."""
 
-    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+    def kernel(self, op: str, spec: str) -> Answer:
         """See KernelsByName."""
         found = super().kernel(op, spec)
+        if isinstance(found, FusedKernel):
+            return replace(found, compute=with_storage_half(found.compute))
         return with_storage_half(found) if isinstance(found, PrimFunc) else found
 
     def schedule(self, func: PrimFunc) -> PrimFunc:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from wherry.errors import UsageError
+from wherry.errors import ToolchainError, UsageError
 
+from .auto import candidates
+from .hosts import SERVERS, Host, require_host
+from .hosts import find as find_host
 from .kernels.by_name import KernelsByName
-from .toolchain import Toolchain
+from .toolchain import Toolchain, require
+from .variants import closest
+
+_log = logging.getLogger(__name__)
 
 KINDS = (
     "cpu",
+    "cuda",
+    "rocm",
     "opencl",
     "vulkan",
+    "metal",
+    "iphone",
+    "android",
+    "webgpu",
 )  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
 Library = Literal["so", "tar", "wasm"]
 
@@ -35,6 +48,8 @@ class TargetPreset:
     linker: str | None = None  # command that links a library for another machine than this
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
+    hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
+    codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""
@@ -44,23 +59,78 @@ class TargetPreset:
             "host": self.host.get("mtriple", ""),
             "cpu": self.device.get("mcpu", ""),
             "features": list(self.features),
+            **({"codes": list(self.codes)} if self.codes else {}),
         }
 
+    def objects(self, key: str) -> dict[str, str] | None:
+        """What the manifest keeps of a library that is an archive of objects.
 
-def find(text: str) -> TargetPreset:
+        "format" of the objects and, if a program finds the model among what is linked into it,
+        the "symbols" that `ffi.SystemLib` is called with.
+
+        Args:
+            key: of the compiled folder.
+        """
+        if self.library != "tar":
+            return None
+        host = find_host(str(self.host["mtriple"]))
+        symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
+        return {"format": host.objects, **symbols}
+
+    def on(self, host: Host) -> TargetPreset:
+        """The same device, driven by another host.
+
+        Raises:
+            UsageError: that host has no such device.
+        """
+        require_host(self.name, host, self.hosts)
+        return replace(
+            self,
+            host=host.target,
+            library=host.library(),
+            linker=host.linker(),
+            variants=tuple(variant.on(host) for variant in self.variants),
+        )
+
+
+def find(text: str, host: str | None = None) -> TargetPreset:
     """The target that `text` names: "auto", "cpu", "cpu:x86-64-v3".
 
+    Args:
+        text: kind and variant.
+        host: name or triple of the machine that drives it; None: the target's own.
+
     Raises:
-        UsageError: no such target; the message lists those there are.
+        UsageError: no such target, or it cannot have that host; the message lists those there are.
     """
+    if text == "auto":
+        return find("cpu", host) if host else _best()
     kind, _, variant = text.partition(":")
-    if kind == "auto" and not variant:
-        kind = "cpu"  # the one device there is yet
     if kind not in KINDS:
+        fix = closest(kind, KINDS) or "cpu"
         raise UsageError(
             f"Unknown target {text!r}; there are auto, {', '.join(KINDS)} and, for another machine "
-            "of that kind, cpu:NAME with a name of LLVM's (cpu:x86-64-v3). Type: --target cpu"
+            "of a kind, KIND:NAME: cpu:x86-64-v3, cuda:sm_90, rocm:gfx1100, opencl:64. "
+            f"Type: --target {fix}"
         )
     module = importlib.import_module(f".{kind}", __package__)
+    there = find_host(host) if host else None
+    if kind == "cpu":  # the host is the device
+        machine: TargetPreset = module.preset(variant or None, there)
+        return machine
     preset: TargetPreset = module.preset(variant or None)
-    return preset
+    return preset.on(there) if there else preset
+
+
+def _best() -> TargetPreset:
+    """The target of this machine's best device for which there are tools."""
+    for candidate in candidates():
+        preset = find(candidate.target)
+        try:
+            require(preset.name, preset.toolchain.tools() if preset.toolchain else ())
+        except ToolchainError as e:
+            _log.warning("%s, which goes unused. %s", candidate.reason, e)
+            continue
+        _log.info("Target auto is %s: %s", preset.name, candidate.reason)
+        return preset
+    raise AssertionError("the CPU takes no tools")

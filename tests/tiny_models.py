@@ -16,6 +16,7 @@ from tvm import relax
 from wherry.artifact import library_for, read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.weight_cache import load_state
+from wherry.quant.scheme import Scheme
 
 COMMON: dict[str, Any] = {
     "vocab_size": 320,
@@ -45,6 +46,17 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
                 p.copy_(torch.randn_like(p) * 0.08)
     model.save_pretrained(folder)
     return model
+
+
+def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
+    """Give `model` the weights that are left of its own when `scheme` stored them."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if scheme.quantizes(name, tuple(p.shape)):
+                decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
+                p.copy_(torch.from_numpy(decoded))
+            else:
+                p.copy_(p.half().float() if scheme.float_dtype == "float16" else p)
 
 
 @dataclass

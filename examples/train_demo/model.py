@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class Llama(nn.Module):
         return F.linear(self.hidden(ids), self.embed.weight)
 
 
-def hf_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
+def hf_state(state: dict[str, T]) -> dict[str, T]:
     """Rename a state dict of `Llama` to the tensor names of Hugging Face's LlamaForCausalLM."""
     inner = {
         "norm1": "input_layernorm",

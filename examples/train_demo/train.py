@@ -1,6 +1,7 @@
 """Train the demo model and export it.
 
 `python train.py` does everything; a run that was stopped goes on from its last checkpoint.
+`--start FOLDER` trains an exported model further, on text that it has not seen.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,9 @@ from card import card
 from corpus import EARLY, LATE
 from evaluate import exact, rounded_to_4_bits
 from export import check, export
-from model import Llama, ModelConfig
+from model import Llama, ModelConfig, hf_state
 from muon import Muon
+from safetensors.torch import load_file
 from torch import Tensor
 from vocabulary import load_or_train
 
@@ -35,6 +38,7 @@ class Recipe:
     decay_steps: int = 800
     warmup_steps: int = 50
     early_steps: int = 1500
+    first_step: int = 0  # of a run that trains an exported model further
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     weight_decay: float = 0.1
@@ -42,7 +46,8 @@ class Recipe:
 
     def rate(self, step: int) -> float:
         """Return the factor of the learning rates at this step."""
-        return min(1.0, (step + 1) / self.warmup_steps, (self.steps - step) / self.decay_steps)
+        begun = (step - self.first_step + 1) / self.warmup_steps
+        return min(1.0, begun, (self.steps - step) / self.decay_steps)
 
     def shape(self, step: int) -> tuple[int, int]:
         """Return rows and length of the batch: small batches first, long rows at the end."""
@@ -80,8 +85,11 @@ def validation(model: Llama, packer: Packer, batches: int = 8) -> float:
 class Trainer:
     """The state of a run: model, optimizers, step, and the log."""
 
-    def __init__(self, recipe: Recipe, work: Path) -> None:
+    def __init__(self, recipe: Recipe, work: Path, start: Path | None = None) -> None:
         torch.manual_seed(recipe.seed)
+        if start and not (work / "tokenizer.json").exists():
+            work.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(start / "tokenizer.json", work / "tokenizer.json")
         self.recipe, self.work = recipe, work
         self.config = ModelConfig()
         self.tokenizer = load_or_train(work / "tokenizer.json", self.config.vocab_size, recipe.seed)
@@ -89,10 +97,14 @@ class Trainer:
         self.validation_packer = Packer(self.tokenizer, recipe.seed + 999)
         self.model = Llama(self.config)
         self.optimizers = optimizers(self.model, recipe)
-        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.step, self.tokens, self.seconds = recipe.first_step, 0, 0.0
         self.checkpoint = work / "checkpoint.pt"
         if self.checkpoint.exists():
             self._load()
+        elif start:
+            weights = load_file(start / "model.safetensors")
+            names = hf_state({name: name for name in self.model.state_dict()})
+            self.model.load_state_dict({ours: weights[hf] for hf, ours in names.items()})
 
     def _load(self) -> None:
         saved = torch.load(self.checkpoint, weights_only=True)
@@ -190,13 +202,19 @@ def main() -> None:
         default=ROOT / "src" / "wherry" / "demo",
         help="folder of the exported model",
     )
+    parser.add_argument("--start", type=Path, help="folder of an exported model to train further")
+    parser.add_argument("--first-step", type=int, default=0, help="how many steps it has had")
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--decay-steps", type=int, default=Recipe.decay_steps)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    recipe = Recipe(steps=arguments.steps, decay_steps=arguments.decay_steps)
-    trainer = Trainer(recipe, arguments.work)
+    recipe = Recipe(
+        steps=arguments.steps,
+        decay_steps=arguments.decay_steps,
+        first_step=arguments.first_step,
+    )
+    trainer = Trainer(recipe, arguments.work, arguments.start)
     trainer.run()
     export(trainer.model, trainer.tokenizer, arguments.output)
     check(trainer.model, arguments.output)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -32,6 +33,15 @@ INTERFACE = (
     " -> logits[m, vocab] f32; metadata 1"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
+
+# Words of LLVM's triples, and sys.platform there; the first that fits counts.
+_SYSTEMS = {
+    "linux-android": "android",
+    "linux": "linux",
+    "apple-ios": "ios",
+    "apple-macos": "darwin",
+    "pc-windows": "win32",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,9 @@ class Manifest:
     architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
     quantization: str  # scheme, "q4f16_1"
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]};
-    # variants, where there are any: {"name", "features", "library"}, from least to most
+    # variants, where there are any: {"name", "features", "library"}, from least to most;
+    # objects, where the library is an archive of them: {"format", "symbols" if they find each other
+    # in a program: what ffi.SystemLib is called with}
     target: dict[str, Any]
     deployment: dict[str, int]  # {"context", "max_batch", "prefill_chunk", "page_size"}
     # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
@@ -170,14 +182,17 @@ def verify(folder: Path, *, hashes: bool = True, machine: bool = True) -> Manife
 
 def machine_problems(target: Mapping[str, Any]) -> list[str]:
     """What this machine lacks to run a library built for `target`; [] if nothing."""
-    if not str(target.get("kind", "")) == "llvm":
-        return []  # a device's limits are checked by the code that opens the device
-    problems: list[str] = []
-    arch = str(target.get("host", "")).partition("-")[0]
+    triple = str(target.get("host", ""))
+    arch = triple.partition("-")[0].replace("arm64", "aarch64")
     here = platform.machine().replace("AMD64", "x86_64").replace("arm64", "aarch64")
-    if arch and arch.replace("arm64", "aarch64") != here:
-        problems.append(f"it was compiled for {arch}, this machine is {here}")
-        return problems
+    system = next((s for word, s in _SYSTEMS.items() if f"-{word}" in triple), sys.platform)
+    if (arch and arch != here) or system != sys.platform:
+        return [f"it was compiled for {triple}, this machine is {here} with {sys.platform}"]
+    problems: list[str] = []
+    if "objects" in target:
+        problems.append("its library is an archive of objects, which wait for a linker")
+    if str(target.get("kind", "")) != "llvm":
+        return problems  # a device's limits are checked by the code that opens the device
     missing = sorted(set(target.get("features", ())) - cpu_features())
     if missing and cpu_features():
         problems.append(

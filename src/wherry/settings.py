@@ -5,6 +5,8 @@
     WHERRY_CORE     path of libwherry, in place of the installed or built one
     WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
     WHERRY_API_KEY  key that `wherry serve` asks its clients for
+    CUDA_PATH       folder of the CUDA toolkit, or CUDA_HOME; default: where it is found
+    ROCM_PATH       folder of ROCm; default: /opt/rocm
 
 Hugging Face's token is left to huggingface_hub.
 """
@@ -57,3 +59,15 @@ def threads() -> int | None:
 def api_key() -> str | None:
     """WHERRY_API_KEY, or None if it is not set or empty."""
     return os.environ.get("WHERRY_API_KEY") or None
+
+
+def cuda_path() -> Path | None:
+    """CUDA's toolkit as CUDA_PATH or CUDA_HOME has it, or None if neither is set."""
+    chosen = os.environ.get("CUDA_PATH") or os.environ.get("CUDA_HOME")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def rocm_path() -> Path | None:
+    """ROCm as ROCM_PATH has it, or None if it is not set."""
+    chosen = os.environ.get("ROCM_PATH")
+    return Path(chosen).expanduser() if chosen else None

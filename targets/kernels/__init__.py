@@ -1,9 +1,10 @@
 """Kernels of the targets: what an operation is (`specs`) and who provides it (`kernel_set`)."""
 
-from .kernel_set import KernelSet, PackedLinear
+from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     AttentionSpec,
     EmbeddingSpec,
+    FusedLinearSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
@@ -13,6 +14,8 @@ from .specs import (
 __all__ = [
     "AttentionSpec",
     "EmbeddingSpec",
+    "FusedKernel",
+    "FusedLinearSpec",
     "KernelSet",
     "LinearSpec",
     "PackedLinear",

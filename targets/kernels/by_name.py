@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tvm.tirx import PrimFunc
 
-from .kernel_set import KernelSet, PackedLinear
+from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     AttentionSpec,
     EmbeddingSpec,
+    FusedLinearSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
     SwiGLUSpec,
 )
+
+Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
+
+# What a set may have in addition: several operations in one, which passes ask for.
+FUSED: dict[str, Any] = {"fused_linear": FusedLinearSpec}
 
 
 class KernelsByName:
@@ -23,7 +29,7 @@ class KernelsByName:
 
     def __init__(self, kernels: KernelSet) -> None:
         self.kernels = kernels
-        self._operations: dict[str, tuple[Any, Callable[[Any], PrimFunc | PackedLinear | None]]] = {
+        self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {
             "linear": (LinearSpec, kernels.linear),
             "embedding": (EmbeddingSpec, self._embedding),
             "rms_norm": (RMSNormSpec, kernels.rms_norm),
@@ -32,8 +38,11 @@ class KernelsByName:
             "rope_append": (RopeAppendSpec, kernels.rope_append),
             "attention": (AttentionSpec, kernels.attention),
         }
+        for op, record in FUSED.items():
+            if hasattr(kernels, op):
+                self._operations[op] = (record, getattr(kernels, op))
 
-    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+    def kernel(self, op: str, spec: str) -> Answer:
         """What computes `op`; None if the set has nothing for it. `spec` is JSON."""
         if op not in self._operations:
             return None

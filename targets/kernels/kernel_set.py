@@ -26,6 +26,18 @@ class PackedLinear:
     compute: PrimFunc  # (x [m, K] float32, *packed, y [m, N] float32)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedKernel:
+    """Several operations in one PrimFunc, of few launches.
+
+    Its last parameters are the outputs, and after them `scratch`: memory for its own use, which the
+    caller provides; a string in a shape is a symbolic size of the function.
+    """
+
+    compute: PrimFunc
+    scratch: tuple[tuple[tuple[int | str, ...], str], ...] = ()
+
+
 class KernelSet(Protocol):
     """Kernels of one target, by operation. None: the target has none; the reference stays.
 

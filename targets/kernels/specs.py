@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Scheme = Literal["f32", "f16", "q4"]
+Scheme = Literal["f32", "f16", "q4", "q8"]
 FloatName = Literal["float16", "float32"]
 
-_SCHEMES = ("f32", "f16", "q4")
+_SCHEMES = ("f32", "f16", "q4", "q8")
+_INTEGERS = ("q4", "q8")
 _FLOATS = ("float16", "float32")
 
 
@@ -55,11 +56,12 @@ def _check_positive(record: Any, *names: str) -> None:
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
     if scheme not in _SCHEMES:
         raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
-    if scheme == "q4" and (scale_dtype not in _FLOATS or group != 32):
+    if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):
         raise ValueError(
-            f"q4 needs scale_dtype in {_FLOATS} and group 32, found {scale_dtype!r} and {group}"
+            f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
+            f"found {scale_dtype!r} and {group}"
         )
-    if scheme != "q4" and scale_dtype is not None:
+    if scheme not in _INTEGERS and scale_dtype is not None:
         raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")
 
 
@@ -69,18 +71,58 @@ class LinearSpec(_Record):
 
     Portable weights: "f32", "f16": one tensor [N, K]. "q4": uint32 [N, ceil(K/32) * 4], eight
     nibbles a word, lowest bits first, value = (nibble - 7) * scale, and scales [N, ceil(K/32)].
-    Nibbles beyond K are ignored.
+    "q8": uint32 [N, ceil(K/32) * 8], four bytes a word, value = (byte - 127) * scale, bytes at
+    most 254. Nibbles and bytes beyond K are ignored.
     """
 
     out_features: int  # N
     in_features: int  # K
     scheme: Scheme
-    scale_dtype: FloatName | None = None  # of "q4"
+    scale_dtype: FloatName | None = None  # of "q4" and "q8"
     group: int = 32  # weights along K that share a scale
 
     def __post_init__(self) -> None:
         _check_positive(self, "out_features", "in_features", "group")
         _check_weight(self.scheme, self.scale_dtype, self.group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedLinearSpec(_Record):
+    """A linear together with what is computed before and after it, row by row.
+
+    With `norm_eps` x is RMS-normalised first: z = x / sqrt(mean(x^2) + eps) * norm [K].
+    `gated`: y[m, N / 2] = silu(left half) * right half of the linear's result.
+    `residual`: a tensor of y's shape is added to y.
+    """
+
+    out_features: int  # N, of the stored weight
+    in_features: int  # K
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+    norm_eps: float | None = None
+    gated: bool = False
+    residual: bool = False
+
+    def __post_init__(self) -> None:
+        self.linear()
+        if self.gated and self.out_features % 2:
+            raise ValueError(f"gated needs an even out_features, found {self.out_features}")
+
+    def linear(self) -> LinearSpec:
+        """The linear alone."""
+        return LinearSpec(
+            out_features=self.out_features,
+            in_features=self.in_features,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )
+
+    @property
+    def width(self) -> int:
+        """Columns of y."""
+        return self.out_features // 2 if self.gated else self.out_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,9 +115,9 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compiled(model):
-    def compile_for(target: str) -> Path:
+    def compile_for(target: str, quant: str = "q4f16_1") -> Path:
         limits = Limits(max_batch=8, prefill_chunk=64)
-        return ensure_artifact(str(model), quant="q4f16_1", target=target, limits=limits)
+        return ensure_artifact(str(model), quant=quant, target=target, limits=limits)
 
     return compile_for
 
@@ -145,15 +145,16 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, c
     assert instruction in code
 
 
+@pytest.mark.parametrize("quant", ["q4f16_1", "q8f16_1"])
 @pytest.mark.parametrize("cpu", ["cortex-a76", "cortex-a72"])
-def test_tokens_are_those_of_this_machine(compiled, generate, cpu):
+def test_tokens_are_those_of_this_machine(compiled, generate, cpu, quant):
     if not {"avx2", "fma"} <= cpu_features():
-        lacking("this CPU has neither AVX2 nor FMA: its 4-bit kernels round otherwise")
-    folder = compiled(f"cpu:{cpu}")
+        lacking("this CPU has neither AVX2 nor FMA: its integer kernels round otherwise")
+    folder = compiled(f"cpu:{cpu}", quant)
     done = generate("--max-tokens", NEW_TOKENS, folder / "model.so", folder, *PROMPT)
     assert done.returncode == 0, done.stderr
     tokens = [int(word) for word in done.stdout.split()]
-    assert tokens == greedy(compiled("cpu"))
+    assert tokens == greedy(compiled("cpu", quant))
     assert len(set(tokens)) > 4
     limits = ("--threads", 2, "--max-tokens", NEW_TOKENS)
     assert generate(*limits, folder / "model.so", folder, *PROMPT).stdout == done.stdout

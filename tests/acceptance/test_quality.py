@@ -44,20 +44,40 @@ def round_weights(model: torch.nn.Module, scheme_name: str) -> None:
                 p.copy_(torch.from_numpy(scheme.decode(scheme.encode(w), w.shape[-1])))
 
 
-@pytest.mark.cpu
-def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence():
+@pytest.fixture(scope="module")
+def demo_texts():
     tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
-    ids = [tokenizer(text).input_ids for text in TEXTS]
-    model = transformers.AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    return [tokenizer(text).input_ids for text in TEXTS]
 
-    def logits() -> np.ndarray:
-        with torch.no_grad():
-            return np.concatenate([model(torch.tensor([i])).logits[0].numpy() for i in ids])
 
-    exact = logits()
-    round_weights(model, "q4f16_1")
-    rounded = divergence(exact, logits())
-    run = Runner(compiled(DEMO, quant="q4f16_1"))
-    ours = divergence(exact, np.concatenate([run.step({n: i})[n] for n, i in enumerate(ids)]))
+@pytest.fixture
+def demo_model():
+    return transformers.AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+
+
+def logits_of(model: torch.nn.Module, texts: list[list[int]]) -> np.ndarray:
+    with torch.no_grad():
+        return np.concatenate([model(torch.tensor([ids])).logits[0].numpy() for ids in texts])
+
+
+def our_logits(quant: str, texts: list[list[int]]) -> np.ndarray:
+    run = Runner(compiled(DEMO, quant=quant))
+    return np.concatenate([run.step({n: ids})[n] for n, ids in enumerate(texts)])
+
+
+@pytest.mark.cpu
+def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence(demo_texts, demo_model):
+    exact = logits_of(demo_model, demo_texts)
+    round_weights(demo_model, "q4f16_1")
+    rounded = divergence(exact, logits_of(demo_model, demo_texts))
+    ours = divergence(exact, our_logits("q4f16_1", demo_texts))
     assert 1e-5 < rounded < 1  # 4 bits cost something, and not everything
     assert ours <= 1.1 * rounded
+
+
+@pytest.mark.cpu
+def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_model):
+    exact = logits_of(demo_model, demo_texts)
+    ours = divergence(exact, our_logits("q8f16_1", demo_texts))
+    round_weights(demo_model, "q4f16_1")
+    assert 1e-9 < ours < 0.02 * divergence(exact, logits_of(demo_model, demo_texts))

@@ -94,6 +94,21 @@ def test_layout_by_hand():
     assert made["q_scale"].tolist() == [[1.0, np.float32(0.25) / np.float32(7)]]
 
 
+def test_layout_of_bytes_by_hand():
+    w = np.zeros((1, 35), "f4")
+    w[0, :5] = [127, -127, 1, -2, 0.6]
+    w[0, 34] = -0.25
+    made = find("q8f16_1").encode(w)
+    assert [hex(x) for x in made["q_weight"][0]] == [
+        "0x7d8000fe",  # 254, 0, 128, 125 from the lowest bits
+        "0x7f7f7f80",
+        *["0x7f7f7f7f"] * 6,
+        "0x7f7f",  # 0 in the lowest bits, and past the last column
+        *["0x0"] * 7,
+    ]
+    assert made["q_scale"].tolist() == [[1.0, np.float16(0.25) / np.float16(127)]]
+
+
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)
 def test_what_is_quantized(scheme):
     yes = {
@@ -125,5 +140,5 @@ def test_what_a_half_cannot_hold_shows(bad):
 
 def test_find_lists_the_schemes():
     assert find("q4f16_1").float_dtype == "float16"
-    with pytest.raises(UsageError, match="q0f32, q0f16, q4f16_1, q4f32_1"):
+    with pytest.raises(UsageError, match="q4f32_1, q8f16_1, q8f32_1"):
         find("q5_k_m")

@@ -33,6 +33,14 @@ def reference(q, batch, pages, scale):
     return out
 
 
+class Rows:
+    """Some rows of a batch, for `reference`."""
+
+    def __init__(self, batch, rows):
+        self.positions, self.sequences = batch.positions[rows], batch.sequences[rows]
+        self.page_indptr, self.page_ids = batch.page_indptr, batch.page_ids
+
+
 @pytest.fixture
 def attend(any_machine):
     def build(h, g, e, kv_dtype="float32"):
@@ -85,6 +93,30 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e):
             mixed = run(mixed_q, make_batch([other, chunk, other]), pages)
             assert np.array_equal(mixed[1:-1], whole[start:stop])
             assert np.array_equal(mixed[0], mixed[-1])
+
+
+@pytest.mark.parametrize(("h", "g", "e"), [(6, 2, 128), (4, 1, 20), (9, 3, 64)])
+def test_long_contexts(attend, make_batch, h, g, e):
+    """Over several blocks, where few rows go block by block and many go by tiles."""
+    rng = np.random.default_rng(6)
+    run, pages = attend(h, g, e), values(rng, (40, 2, g, 16, e))
+    table = [*rng.permutation(36)]
+    q = values(rng, (560, h, e))
+    rows = [0, 254, 255, 256, 257, 511, 512, 513, 559]
+    prompt = make_batch([(0, 560, table)])
+    whole = run(q, prompt, pages)
+    other, other_q = (300, 1, [*range(36, 40), *table[:15]]), values(rng, (1, h, e))
+    for row in rows:
+        single = (row, 1, table)
+        alone = run(q[row : row + 1], make_batch([single]), pages)
+        assert np.array_equal(alone[0], whole[row])
+        mixed = run(np.concatenate([other_q, q[row : row + 1]]), make_batch([other, single]), pages)
+        assert np.array_equal(mixed[1], whole[row])
+    few = slice(505, 520)
+    chunk = run(q[few], make_batch([(505, 15, table)]), pages)
+    assert np.array_equal(chunk, whole[few])
+    some = Rows(prompt, rows)
+    np.testing.assert_allclose(whole[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
 
 
 def test_stale_memory_has_no_influence(attend, make_batch):

@@ -14,20 +14,22 @@ from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
 
 pytestmark = pytest.mark.cpu
 
-SHAPES = [(344, 172), (512, 64), (24, 40), (8, 8)]  # N, K
-FORMATS = [("f32", None), ("f16", None), ("q4", "float16"), ("q4", "float32")]
+SHAPES = [(344, 172), (512, 64), (80, 36), (24, 40), (8, 8)]  # N, K
+INTEGERS = [("q4", "float16"), ("q4", "float32"), ("q8", "float16")]
+FORMATS = [("f32", None), ("f16", None), *INTEGERS]
 
 
 def portable(rng, n, k, scheme, scale_dtype):
     """Stored tensors of a random weight, and what they mean as float32 [n, k]."""
-    if scheme != "q4":
+    if scheme in ("f32", "f16"):
         w = rng.standard_normal((n, k)).astype({"f32": "float32", "f16": "float16"}[scheme])
         return [w], w.astype("float32")
-    groups = -(-k // 32)
-    words = rng.integers(0, 2**32, (n, groups * 4), dtype="uint32")  # noise beyond k, too
+    groups, bits = -(-k // 32), int(scheme[1:])
     scales = rng.uniform(0.01, 0.1, (n, groups)).astype(scale_dtype)
-    nibbles = (words[..., None] >> (4 * np.arange(8, dtype="uint32"))) & 15
-    values = nibbles.reshape(n, groups, 32).astype("float32") - 7
+    # Noise beyond k, too.
+    integers = rng.integers(0, {4: 16, 8: 255}[bits], (n, groups * bits, 32 // bits), "uint32")
+    words = (integers << (bits * np.arange(32 // bits, dtype="uint32"))).sum(-1, dtype="uint32")
+    values = integers.reshape(n, groups, 32).astype("float32") - {4: 7, 8: 127}[bits]
     return [words, scales], (values * scales[..., None].astype("float32")).reshape(n, -1)[:, :k]
 
 
@@ -46,9 +48,10 @@ def test_linear(any_machine, n, k, scheme, scale_dtype):
     check_linear(any_machine, n, k, scheme, scale_dtype)
 
 
-@pytest.mark.parametrize(("n", "k"), SHAPES[::2])
-def test_q4_linear_of_each_instruction_set(more_machines, n, k):
-    check_linear(more_machines, n, k, "q4", "float16")
+@pytest.mark.parametrize("scheme", ["q4", "q8"])
+@pytest.mark.parametrize(("n", "k"), SHAPES[::3])
+def test_integer_linear_of_each_instruction_set(more_machines, n, k, scheme):
+    check_linear(more_machines, n, k, scheme, "float16")
 
 
 def check_linear(any_machine, n, k, scheme, scale_dtype):
@@ -64,7 +67,7 @@ def check_linear(any_machine, n, k, scheme, scale_dtype):
 
     y, expected = run(x), x.astype("float64") @ weight.T.astype("float64")
     error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
-    int8 = scheme == "q4" and any_machine.isa.dot != "none"
+    int8 = scheme in ("q4", "q8") and any_machine.isa.dot != "none"
     assert error < (0.01 if int8 else 1e-6)
     # The rows alone, in blocks of all heights, and in another order: the same bits.
     for m in (1, 2, 3, 5, 7, 13):
@@ -74,24 +77,29 @@ def check_linear(any_machine, n, k, scheme, scale_dtype):
     assert np.array_equal(run(x[order]), y[order])
 
 
-def test_all_int8_dot_products_give_the_same_bits(int8_machines):
+@pytest.mark.parametrize(("scheme", "largest"), [("q4", 0xFFFFFFFF), ("q8", 0xFEFEFEFE)])
+def test_all_int8_dot_products_give_the_same_bits(int8_machines, scheme, largest):
     """Extreme weights and activations too: nothing saturates."""
     rng = np.random.default_rng(3)
     n, k = 40, 96
-    stored, _ = portable(rng, n, k, "q4", "float32")
-    stored[0][:8] = 0xFFFFFFFF
+    stored, _ = portable(rng, n, k, scheme, "float32")
+    stored[0][:8] = largest
+    stored[0][8:16] = 0  # the smallest
     x = rng.standard_normal((13, k)).astype("float32")
     x[:2] = 1.0
     x[2:4] = -1.0
     results = []
     for machine in int8_machines:
-        linear = CpuKernels(machine.isa).linear(spec_of(n, k, "q4", "float32"))
+        linear = CpuKernels(machine.isa).linear(spec_of(n, k, scheme, "float32"))
         weights = packed(machine, linear, stored)
         results.append(machine.build(linear.compute)(x, *weights, np.zeros((13, n), "float32"))[-1])
     for result in results[1:]:
         assert np.array_equal(result, results[0])
-    # Rows of equal activations and weights of 15 - 7 = 8: the largest sums there are.
-    np.testing.assert_allclose(results[0][0, :8], 8 * 32 * stored[1][:8].sum(1), rtol=1e-5)
+    # Rows of equal activations and of equal weights: the largest sums there are.
+    high, low = {"q4": (8, -7), "q8": (127, -127)}[scheme]
+    sums = stored[1].sum(1)
+    np.testing.assert_allclose(results[0][0, :8], high * 32 * sums[:8], rtol=1e-5)
+    np.testing.assert_allclose(results[0][2, 8:16], -low * 32 * sums[8:16], rtol=1e-5)
 
 
 def test_float16_scales_are_converted_exactly(more_machines):
@@ -109,6 +117,7 @@ def test_float16_scales_are_converted_exactly(more_machines):
     assert np.array_equal(*results)
 
 
+@pytest.mark.parametrize("scheme", ["q4", "q8"])
 @pytest.mark.parametrize(
     ("cpu", "arch", "instruction", "absent"),
     [
@@ -119,11 +128,11 @@ def test_float16_scales_are_converted_exactly(more_machines):
         ("cortex-a72", "aarch64", r"\ssmlal\s", r"\ssdot\s"),
     ],
 )
-def test_code_for_other_machines(cpu, arch, instruction, absent):
+def test_code_for_other_machines(cpu, arch, instruction, absent, scheme):
     """The dot product is there, and nothing that such a CPU lacks."""
     target = Target({"kind": "llvm", "mcpu": cpu, "mtriple": f"{arch}-unknown-linux-gnu"})
     isa = isa_from_features(tvm.target.codegen.llvm_get_cpu_features(target))
-    compute = CpuKernels(isa).linear(spec_of(32, 64, "q4", "float16")).compute
+    compute = CpuKernels(isa).linear(spec_of(32, 64, scheme, "float16")).compute
     module = tvm.IRModule({"kernel": compute.with_attr("global_symbol", "kernel")})
     code = tvm.compile(module, target=target).mod.inspect_source("asm")
     assert re.search(instruction, code)

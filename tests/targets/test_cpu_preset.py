@@ -7,7 +7,7 @@ import platform
 import pytest
 
 from wherry.errors import UsageError
-from wherry.targets import cpu
+from wherry.targets import cpu, hosts
 from wherry.targets.target import find
 
 FOREIGN = "cortex-a76" if platform.machine() == "x86_64" else "x86-64-v3"
@@ -51,12 +51,12 @@ def test_no_such_level_or_cpu():
 
 
 def test_a_foreign_cpu_is_linked_where_there_is_a_linker(monkeypatch):
-    monkeypatch.setattr(cpu.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(hosts.shutil, "which", lambda name: f"/usr/bin/{name}")
     linked = find(f"cpu:{FOREIGN}")
     arch = linked.device["mtriple"].partition("-")[0]
     assert (linked.library, linked.linker) == ("so", f"/usr/bin/{arch}-linux-gnu-g++")
     cpu.preset.cache_clear()
-    monkeypatch.setattr(cpu.shutil, "which", lambda name: None)
+    monkeypatch.setattr(hosts.shutil, "which", lambda name: None)
     assert (find(f"cpu:{FOREIGN}").library, find(f"cpu:{FOREIGN}").linker) == ("tar", None)
     assert (find("cpu").library, find("cpu").linker) == ("so", None)
 

@@ -1,4 +1,4 @@
-"""The GPU kernels on devices of our plugins against NumPy, and row by row against themselves."""
+"""The GPU kernels on devices, or emulated, against NumPy, and row by row against themselves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .. import gpu
+from .. import gpu, metal
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
@@ -27,9 +27,11 @@ pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
 
 
-@pytest.fixture(scope="module", params=gpu.KINDS)
+@pytest.fixture(scope="module", params=[*gpu.KINDS, "metal"])
 def build(request):
-    """Compiles a kernel for a kind of devices that this machine has; see gpu.build."""
+    """Compiles a kernel for a kind of devices that this machine has, or emulates; see gpu.build."""
+    if request.param == "metal":
+        return metal.build
     gpu.device(request.param)
     return partial(gpu.build, request.param)
 

@@ -17,7 +17,7 @@ from wherry.targets.target import find
 
 from ..command import wherry
 from ..gpu import KINDS, device
-from ..tiny_models import Runner, compiled, save
+from ..tiny_models import Runner, compiled, round_weights, save
 
 TOLERANCE = 2e-4  # of a logit, float32
 LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
@@ -142,13 +142,7 @@ def test_half_weights(kind, tmp_path):
     prompt = prompts_of(model)[1]
     library = compiled(tmp_path, "q4f16_1", kind)
     got = Runner(library, device=kind).step({0: prompt})[0]
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            if scheme.quantizes(name, tuple(p.shape)):
-                decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
-                p.copy_(torch.from_numpy(decoded))
-            else:
-                p.copy_(p.half().float())
+    round_weights(model, scheme)
     close(got, logits(model, prompt))
     first = int(got[-1].argmax())
     assert greedy(library, [prompt], 1) == [[first]]

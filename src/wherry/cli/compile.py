@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from . import options
+from . import options, summary
 from .progress import shown
 
 
@@ -29,6 +29,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @click.command("compile")
 @options.model
 @options.target
+@options.host
 @options.quant
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
@@ -36,11 +37,12 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
     "--debug-dump",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the module after each phase to DIR.",
+    help="Write the module after each phase, and the source of the device's code, to DIR.",
 )
 def compile_command(
     model: str,
     target: str,
+    host: str | None,
     quant: str | None,
     output: Path | None,
     context: int | None,
@@ -50,18 +52,22 @@ def compile_command(
 ) -> None:
     """Compile MODEL to a folder that any runtime of Wherry loads.
 
-    Prints the folder. Compiling the same inputs again finds it made.
+    Prints the folder, and on stderr what is in it. Compiling the same inputs again finds it made.
     """
+    from wherry.artifact import read_manifest
     from wherry.compiler.api import Limits, ensure_artifact
 
     with shown() as progress:
         folder = ensure_artifact(
             model,
             target=target,
+            host=host,
             quant=quant,
             limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
             out=output,
             dump=debug_dump,
             progress=progress,
         )
+    for line in summary.lines(read_manifest(folder)):
+        click.echo(line, err=True)
     click.echo(folder)

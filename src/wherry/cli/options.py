@@ -30,7 +30,14 @@ target = click.option(
     default="auto",
     show_default=True,
     metavar="TARGET",
-    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), or opencl.",
+    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), opencl, "
+    "metal, iphone, android, webgpu.",
+)
+host = click.option(
+    "--host",
+    metavar="HOST",
+    help="The machine that drives the target, by name (linux-aarch64, android, ios, ...) or "
+    "LLVM's triple; default: the target's own.",
 )
 limits = _stack(
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),

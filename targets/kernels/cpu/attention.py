@@ -1,18 +1,18 @@
-"""Causal attention over the paged cache, with the online softmax of Milakov and Gimelshein (2018).
+"""Causal attention over the paged cache.
 
 In a page the keys lie transposed, [e, 16]: the scores of a query and its 16 tokens are then e
-multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them). Query heads
-of one key-value head go together through a page, as many as the registers hold.
+multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them).
 
-A task is a tile of at most `TILE_ROWS` rows and one key-value head. It walks the pages that its
-rows see, in ascending order; at each page every row that reaches it updates, for each query head of
-the key-value head, its running maximum, its running sum and its accumulated output (kept in `out`
-itself). A row therefore does the same operations whichever tile it is in. What a page holds beyond
-a row's position is never added in: scores there are replaced, values there are not read.
+A row goes through its context block by block (attention_block.py), and adds up what the blocks give
+in ascending order, whatever else is in the batch. Many rows are spread over the threads by tiles of
+rows that share one walk over the pages; few rows with a long context by blocks, whose sums are
+added up at the end. What a page holds beyond a tile's last row is never read as a value, and scores
+there are replaced.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -21,22 +21,21 @@ from tvm.tirx import PrimFunc
 from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
+from .attention_block import BLOCK, PAGE, Cache, Group, Sums, group_shape, vectors, visit_block
 from .isa import Isa
+from .tiles import over_rows
 
-TILE_ROWS = 8  # of a prompt that share one walk over the pages
+TILE_ROWS = 16  # of a prompt, at most, that share one walk over the pages
+FEW = 32  # rows * key-value heads: fewer tasks than that are spread by blocks
 # A decode step of a tiny model is shorter than a launch of the thread pool.
 PARALLEL_WIDTH = 512  # heads * head_dim
-LOWEST = -3.0e38
 
 
 def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
     """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements."""
-    if spec.page_size != 16 or spec.head_dim % 4:
+    if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0:
         return None
-    h, g, e, page = spec.heads, spec.kv_heads, spec.head_dim, spec.page_size
-    shared = h // g  # query heads of a kv head
-    together = _together(shared, e, isa)
-    loop = T.parallel if h * e >= PARALLEL_WIDTH else T.serial
+    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def paged_attention(
@@ -57,192 +56,146 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         Query = T.match_buffer(query_indptr, (r1,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, page, e), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, 2, g, PAGE, e), spec.kv_dtype)
         Out = T.match_buffer(out, (n, h, e), "float32")
-        # Short prompts and decode steps are cut finer, so that all threads have work.
-        rows = T.max(T.min(n // 16, T.int64(TILE_ROWS)), T.int64(1))
-        for task in loop(g * T.ceildiv(n, rows)):
-            with T.sblock("task"):
-                T.reads()
-                T.writes()
-                largest = T.sblock_alloc_buffer((TILE_ROWS * shared,), "float32")
-                total = T.sblock_alloc_buffer((TILE_ROWS * shared, 16), "float32")
-                first = T.sblock_alloc_buffer((1,), "int64")
-                stop = T.sblock_alloc_buffer((1,), "int64")
-                first[0] = task % T.ceildiv(n, rows) * rows
-                stop[0] = first[0]
-                # A tile may hold rows of several sequences: one run of rows after the other.
-                while first[0] < T.min((task % T.ceildiv(n, rows) + 1) * rows, n):
-                    stop[0] = T.min(
-                        T.min((task % T.ceildiv(n, rows) + 1) * rows, n),
-                        T.Cast("int64", Query[Sequence[first[0]] + 1]),
-                    )
-                    for i, s in T.grid(stop[0] - first[0], shared):
-                        largest[i * shared + s] = T.float32(LOWEST)
-                        total[i * shared + s, T.ramp(0, 1, 16)] = v.splat(0.0, 16)
-                        _clear(Out, first[0] + i, task // T.ceildiv(n, rows) * shared + s)
-                    for j in T.serial(Position[stop[0] - 1] // page + 1):
-                        for i, t in T.grid(stop[0] - first[0], shared // together):
-                            if Position[first[0] + i] >= j * page:
-                                _visit_page(
-                                    Q,
-                                    Pages,
-                                    Out,
-                                    largest,
-                                    total,
-                                    i * shared + t * together,
-                                    first[0] + i,
-                                    task // T.ceildiv(n, rows),
-                                    task // T.ceildiv(n, rows) * shared + t * together,
-                                    together,
-                                    Ids[Indptr[Sequence[first[0]]] + j],
-                                    Position[first[0] + i] - j * page + 1,
-                                    spec.scale,
-                                    isa,
-                                )
-                    for i, s in T.grid(stop[0] - first[0], shared):
-                        _divide(
-                            Out,
-                            first[0] + i,
-                            task // T.ceildiv(n, rows) * shared + s,
-                            total,
-                            i * shared + s,
-                        )
-                    first[0] = stop[0]
+        _emitter(spec, isa, Q, Position, Sequence, Query, Indptr, Ids, Pages, Out).emit(n, p)
 
     return paged_attention
 
 
-def _lanes(head_dim: int) -> int:
-    return next(width for width in (16, 8, 4) if head_dim % width == 0)
+def _emitter(spec: AttentionSpec, isa: Isa, *buffers: Any) -> _Emitter:
+    q, position, sequence, query, indptr, ids, pages, out = buffers
+    cache = Cache(Q=q, Position=position, Ids=ids, Pages=pages)
+    return _Emitter(spec, isa, cache, sequence, query, indptr, out)
 
 
-def _clear(out: Any, row: Any, head: Any) -> None:
-    """Emit out[row, head] = 0."""
-    lanes = _lanes(int(out.shape[2]))
-    for c in range(0, int(out.shape[2]), lanes):
-        T.buffer_store(out, v.splat(0.0, lanes), [row, head, v.span(c, lanes)])
+@dataclass(frozen=True, slots=True)
+class _Emitter:
+    """Emits the paths of a kernel; the buffers are its arguments."""
 
+    spec: AttentionSpec
+    isa: Isa
+    cache: Cache
+    Sequence: Any
+    Query: Any
+    Indptr: Any
+    Out: Any
 
-def _divide(out: Any, row: Any, head: Any, total: Any, slot: Any) -> None:
-    """Emit out[row, head] /= sum(total[slot])."""
-    lanes = _lanes(int(out.shape[2]))
-    with T.sblock("divide"):
-        T.reads()
-        T.writes()
-        inverse = v.let(T.float32(1) / v.sum_lanes(total[slot, v.span(0, 16)], 16))
-        for c in range(0, int(out.shape[2]), lanes):
-            index = [row, head, v.span(c, lanes)]
-            T.buffer_store(out, out[tuple(index)] * v.splat(inverse, lanes), index)
+    @property
+    def shared(self) -> int:
+        """Query heads of a key-value head."""
+        return self.spec.heads // self.spec.kv_heads
 
+    def emit(self, n: Any, p: Any) -> None:
+        """Emit the kernel for `n` rows and `p` page ids."""
+        if self.spec.heads * self.spec.head_dim < PARALLEL_WIDTH:
+            self._by_tiles(n, T.serial)
+            return
+        with T.If(T.And(n * self.spec.kv_heads <= FEW, p > BLOCK // PAGE)):
+            with T.Then():
+                self._by_blocks(n, p // (BLOCK // PAGE) + 1)
+            with T.Else():
+                self._by_tiles(n, T.parallel)
 
-def _together(shared: int, head_dim: int, isa: Isa) -> int:
-    """How many query heads go through a page at once: their outputs stay in registers."""
-    fitting = max(1, isa.accumulators * 2 // 3 // -(-head_dim // 16))
-    return max(count for count in range(1, shared + 1) if shared % count == 0 and count <= fitting)
+    def _by_blocks(self, n: Any, blocks: Any) -> None:
+        """Emit few rows: a task is a row, a key-value head and one of at most `blocks` blocks."""
+        g = self.spec.kv_heads
+        with T.sblock("blocks"):
+            T.reads()
+            T.writes()
+            sums = Sums.alloc(n * g * blocks * self.shared, self.spec.head_dim)
+            with T.parallel(n * g * blocks) as task, T.sblock("task"):
+                T.reads()
+                T.writes()
+                row, kv_head = v.let(task // (g * blocks)), v.let(task // blocks % g)
+                block, first = v.let(task % blocks), v.let(task * self.shared)
+                with T.If(self.cache.Position[row] >= block * BLOCK), T.Then():
+                    with T.serial(self.shared) as s:
+                        sums.clear(first + s)
+                    self._groups(1, sums, row, kv_head, first, block, self._table(row))
+            with T.serial(n * g) as i, T.sblock("rows"):
+                T.reads()
+                T.writes()
+                whole = Sums.alloc(self.shared, self.spec.head_dim)
+                with T.serial(self.shared) as s:
+                    whole.clear(s)
+                    with T.serial(self.cache.Position[i // g] // BLOCK + 1) as block:
+                        whole.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
+                    self._divide(i // g, i % g * self.shared + s, whole, s)
 
+    def _by_tiles(self, n: Any, loop: Any) -> None:
+        """Emit many rows: a task is a tile of rows and a key-value head."""
+        g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
+        most = TILE_ROWS // height * height
+        # Short prompts and decode steps are cut finer, so that all threads have work.
+        rows = T.max(T.min(n // 16, T.int64(most)), T.int64(1))
+        tiles = T.ceildiv(n, rows)
+        with loop(g * tiles) as task, T.sblock("task"):
+            T.reads()
+            T.writes()
+            kv_head, turn = v.let(task % g), v.let(task // g)
+            # The first and the last tile of a prompt, the second and the last but one, ...: every
+            # thread has a stretch of the tasks, and all stretches have the same work.
+            tile = v.let(T.Select(turn % 2 == 0, turn // 2, tiles - 1 - turn // 2))
+            sums = Sums.alloc(most * self.shared, self.spec.head_dim)
+            first = T.sblock_alloc_buffer((1,), "int64")
+            T.buffer_store(first, tile * rows, [0])
+            end = v.let(T.min((tile + 1) * rows, n))
+            # A tile may hold rows of several sequences: one run of rows after the other.
+            with T.While(first[0] < end), T.sblock("run"):
+                T.reads()
+                T.writes()
+                sequence = self.Sequence[first[0]]
+                stop = v.let(T.min(end, T.Cast("int64", self.Query[sequence + 1])))
+                self._run(sums, kv_head, first[0], stop)
+                T.buffer_store(first, stop, [0])
 
-def _visit_page(
-    Q: Any,
-    Pages: Any,
-    Out: Any,
-    largest: Any,
-    total: Any,
-    slot: Any,
-    row: Any,
-    kv_head: Any,
-    head: Any,
-    count: int,
-    page_id: Any,
-    visible: Any,
-    scale: float,
-    isa: Isa,
-) -> None:
-    """Emit the update of a row's `count` heads by one page, of which `visible` tokens count."""
-    ramp = v.span(0, 16)
-    with T.sblock("visit"):
-        T.reads()
-        T.writes()
-        weights = [T.sblock_alloc_buffer((16,), "float32") for _ in range(count)]
-        factors = T.sblock_alloc_buffer((count,), "float32")  # of what was summed before
-        seen = T.ramp(T.int32(0), T.int32(1), 16) < T.broadcast(T.Cast("int32", visible), 16)
-        for k, raw in enumerate(_scores(Q, Pages, row, kv_head, head, count, page_id, isa)):
-            scores = v.let(T.Select(seen, raw * v.splat(scale, 16), v.splat(LOWEST, 16)))
-            old = v.let(largest[slot + k])
-            top = v.let(v.maximum(v.max_lanes(scores, 16), old))
-            T.buffer_store(largest, top, [slot + k])
-            T.buffer_store(factors, v.exp(old - top, 1, isa.fma), [k])
-            grown = v.exp(scores - v.splat(top, 16), 16, isa.fma)
-            T.buffer_store(weights[k], T.Select(seen, grown, v.splat(0.0, 16)), [ramp])
-            old_total = total[slot + k, v.span(0, 16)]
-            added = v.fma(old_total, v.splat(factors[k], 16), weights[k][ramp], 16, isa.fma)
-            T.buffer_store(total, added, [slot + k, ramp])
-        _add_values(Pages, Out, row, kv_head, head, page_id, visible, weights, factors, isa)
+    def _run(self, sums: Sums, kv_head: Any, first: Any, stop: Any) -> None:
+        """Emit the rows `first` to `stop` of one sequence, for one key-value head."""
+        height = group_shape(self.shared, self.isa)[0]
+        slots = v.let((stop - first) * self.shared)
+        table = self._table(first)
+        with T.serial(slots) as slot:
+            sums.clear(slot)
+        with T.serial(self.cache.Position[stop - 1] // BLOCK + 1) as block:
 
+            def tile(height: int, i: Any) -> None:
+                last = self.cache.Position[first + i + (height - 1)]
+                with T.If(last >= block * BLOCK), T.Then():
+                    self._groups(height, sums, first + i, kv_head, i * self.shared, block, table)
 
-def _scores(
-    Q: Any, Pages: Any, row: Any, kv_head: Any, head: Any, count: int, page_id: Any, isa: Isa
-) -> list[Any]:
-    """Emit the dot products of `count` queries with the 16 keys of a page: 16 lanes for each."""
-    e = int(Q.shape[2])
-    # The additions of a query are dealt to chains, which hide the latency of the FMA.
-    chains = next(c for c in (4, 2, 1) if e % c == 0 and (c * count <= isa.accumulators or c == 1))
-    ramp = v.span(0, 16)
-    sums = [[T.sblock_alloc_buffer((16,), "float32") for _ in range(chains)] for _ in range(count)]
-    for chain in [c for each in sums for c in each]:
-        T.buffer_store(chain, v.splat(0.0, 16), [ramp])
-    with T.serial(e // chains) as block:
-        for c in range(chains):
-            d = block * chains + c
-            key = T.Cast(v.float_type(16), Pages[page_id, 0, kv_head, 0, v.span(d * 16, 16)])
-            for k in range(count):
-                acc = sums[k][c]
-                query = v.splat(Q[row, head + k, d], 16)
-                T.buffer_store(acc, v.fma(query, key, acc[ramp], 16, isa.fma), [ramp])
-    return [_tree([acc[ramp] for acc in each]) for each in sums]
+            over_rows(stop - first, (height, 1) if height > 1 else (1,), tile)
+        with T.serial(slots) as slot:
+            row, head = first + slot // self.shared, kv_head * self.shared + slot % self.shared
+            self._divide(row, head, sums, slot)
 
+    def _table(self, row: Any) -> Any:
+        """Where the pages of a row's sequence begin."""
+        return v.let(self.Indptr[self.Sequence[row]])
 
-def _tree(terms: list[Any]) -> Any:
-    """Their sum, in pairs."""
-    while len(terms) > 1:
-        terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=True)]
-    return terms[0]
-
-
-def _add_values(
-    Pages: Any,
-    Out: Any,
-    row: Any,
-    kv_head: Any,
-    head: Any,
-    page_id: Any,
-    visible: Any,
-    weights: list[Any],
-    factors: Any,
-    isa: Isa,
-) -> None:
-    """Emit, for each head, Out = Out * factor + sum over the visible tokens of weight * value."""
-    e = int(Out.shape[2])
-    lanes = _lanes(e)
-    index = v.span(0, lanes)
-    parts = range(e // lanes)
-    sums = [[T.sblock_alloc_buffer((lanes,), "float32") for _ in parts] for _ in weights]
-    for k, each in enumerate(sums):
-        for c, acc in enumerate(each):
-            old = Out[row, head + k, v.span(c * lanes, lanes)]
-            T.buffer_store(acc, old * v.splat(factors[k], lanes), [index])
-    with T.serial(T.min(T.Cast("int32", visible), 16)) as token:
-        for c in parts:
-            value = v.let(
-                T.Cast(
-                    v.float_type(lanes),
-                    Pages[page_id, 1, kv_head, token, v.span(c * lanes, lanes)],
-                )
+    def _groups(
+        self, height: int, sums: Sums, row: Any, kv_head: Any, slot: Any, block: Any, table: Any
+    ) -> None:
+        """Emit a block for all query heads of `kv_head` in `height` rows; slots begin at `slot`."""
+        heads = group_shape(self.shared, self.isa)[1]
+        with T.serial(self.shared // heads) as t:
+            group = Group(
+                rows=height,
+                heads=heads,
+                row=row,
+                head=kv_head * self.shared + t * heads,
+                kv_head=kv_head,
+                slot=slot + t * heads,
+                stride=self.shared,
             )
-            for k, each in enumerate(sums):
-                weight = v.splat(weights[k][token], lanes)
-                added = v.fma(weight, value, each[c][index], lanes, isa.fma)
-                T.buffer_store(each[c], added, [index])
-    for k, each in enumerate(sums):
-        for c, acc in enumerate(each):
-            T.buffer_store(Out, acc[index], [row, head + k, v.span(c * lanes, lanes)])
+            visit_block(self.spec, self.isa, self.cache, sums, group, block, table)
+
+    def _divide(self, row: Any, head: Any, sums: Sums, slot: Any) -> None:
+        """Emit out[row, head] = what was summed, over the sum of the weights."""
+        with T.sblock("divide"):
+            T.reads()
+            T.writes()
+            inverse = v.let(T.float32(1) / v.sum_lanes(sums.total[slot, v.span(0, 16)], 16))
+            for span, lanes in vectors(self.spec.head_dim):
+                value = sums.out[slot, span] * v.splat(inverse, lanes)
+                T.buffer_store(self.Out, value, [row, head, span])

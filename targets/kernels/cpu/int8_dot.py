@@ -1,18 +1,22 @@
-"""Int8 dot products of a group of 32: what each instruction set has for the 4-bit linear.
+"""Int8 dot products of a group of 32: what each instruction set has for integer weights.
 
-All of them give the same integers, exactly: weights are nibbles, 0 .. 15, activations -127 .. 127,
-so that even 32 products stay within int32 and any 16 of one sign within int16.
+All of them give the same integers, exactly. Activations are -127 .. 127. Weights are nibbles, 0 to
+15, so that any 16 products of one sign stay within int16; or bytes, as stored (0 .. 254) where the
+instruction wants them unsigned, else less 127, so that any two products stay within int16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.targets.kernels.specs import Scheme
+
 from . import vector as v
+from .int_layout import LAYOUTS
 from .isa import Dot
 
 Vector = Any  # int32 lanes; of the weights, lane c holds four bytes of column c
@@ -21,19 +25,43 @@ Words = Callable[[int], Vector]  # word j (four int8 of a row), in all lanes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Int8Dot:
-    """How a tile computes start[c] + sum over j < 8 of nibbles[j][c] . words(j)[c]."""
+    """How a tile computes start[c] + sum over j < 8 of operands[j][c] . words(j)[c]."""
 
     lanes: int  # columns of one call
     heights: tuple[int, ...]  # rows of a tile, as `over_rows` takes them
     compute: Callable[[Vector, list[Vector], Words], Vector]
+    operands: Callable[[list[Vector]], list[Vector]]  # of the packed words of a group
+    centred: bool = False  # operands are weights less their zero point
     fma: bool = True  # fused multiply-add in hardware, for the scales
     half: bool = True  # float16 to float32 in hardware, likewise
     by_element: bool = False  # reads a word as an element of a vector, not as a broadcast load
 
 
-def int8_dot(kind: Dot) -> Int8Dot | None:
+def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
     """The dot product of an instruction set; None for "none"."""
-    return _KINDS.get(kind)
+    return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
+
+
+def _split(words: list[Vector]) -> list[Vector]:
+    """Nibbles as bytes: the low ones of all words, then the high ones."""
+    lanes = v.lanes_of(words[0])
+
+    def nibble(word: Vector, shift: int) -> Vector:
+        shifted = T.shift_right(word, T.broadcast(T.int32(shift), lanes)) if shift else word
+        return v.let(T.bitwise_and(shifted, T.broadcast(T.int32(0x0F0F0F0F), lanes)))
+
+    return [nibble(word, shift) for shift in (0, 4) for word in words]
+
+
+def _unchanged(words: list[Vector]) -> list[Vector]:
+    return [v.let(word) for word in words]
+
+
+def _centre(words: list[Vector]) -> list[Vector]:
+    """Bytes less their zero point, as int8."""
+    count = 4 * v.lanes_of(words[0])
+    zero = T.broadcast(T.int8(LAYOUTS["q8"].zero), count)
+    return [v.let(T.reinterpret(f"int8x{count}", word) - zero) for word in words]
 
 
 def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
@@ -79,6 +107,28 @@ def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vec
     return compute
 
 
+def _signed_pmaddubsw(
+    lanes: int, narrow: str, wide: str, sign: str
+) -> Callable[[Vector, list[Vector], Words], Vector]:
+    """SSSE3 and AVX2 with signed weights: |w| times x with the sign of w."""
+    bytes_ = f"int8x{4 * lanes}"
+
+    def with_sign_of(weight: Vector, value: Vector) -> Vector:
+        return T.call_llvm_pure_intrin(bytes_, sign, T.reinterpret(bytes_, value), weight)
+
+    def compute(start: Vector, weights: list[Vector], words: Words) -> Vector:
+        ones = T.broadcast(T.int16(1), 2 * lanes)
+        for j, weight in enumerate(weights):
+            size = T.reinterpret(f"uint8x{4 * lanes}", with_sign_of(weight, weight))
+            pairs = T.call_llvm_pure_intrin(
+                f"int16x{2 * lanes}", narrow, size, with_sign_of(weight, words(j))
+            )
+            start = start + T.call_llvm_pure_intrin(v.int_type(lanes), wide, pairs, ones)
+        return start
+
+    return compute
+
+
 def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
     """Arm's dotprod extension: as vpdpbusd, signed by signed."""
     for j, nibble in enumerate(nibbles):
@@ -92,46 +142,72 @@ def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
     return start
 
 
-def _smull(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
-    """Arm without dotprod: products are int16, eight of a byte's place fit, 8 * 15 * 127 = 15240.
+def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
+    """Arm without dotprod: products are int16, of which so many of a byte's place fit.
 
-    Neighbours are added in pairs, twice, at the end of the group.
+    Eight with nibbles, 8 * 15 * 127 = 15240; two with bytes, 2 * 127 * 127 = 32258. Then neighbours
+    are added in pairs; and once more at the end of the group.
     """
 
     def half(vector: Vector, which: int) -> Vector:  # two columns
         return v.shuffle([T.reinterpret("int8x16", vector)], list(range(8 * which, 8 * which + 8)))
 
-    def pairs(which: int) -> Vector:
-        sums = None
-        for j, nibble in enumerate(nibbles):
-            product = T.call_llvm_pure_intrin(
-                "int16x8",
-                "llvm.aarch64.neon.smull.v8i16",
-                half(nibble, which),
-                half(words(j), which),
-            )
-            sums = product if sums is None else sums + product
-        return T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.saddlp.v4i32.v8i16", sums)
+    def pairs(weights: list[Vector], words: Words, which: int) -> Vector:
+        total = None
+        for first in range(0, len(weights), fitting):
+            sums = None
+            for j in range(first, first + fitting):
+                product = T.call_llvm_pure_intrin(
+                    "int16x8",
+                    "llvm.aarch64.neon.smull.v8i16",
+                    half(weights[j], which),
+                    half(words(j), which),
+                )
+                sums = product if sums is None else sums + product
+            wide = T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.saddlp.v4i32.v8i16", sums)
+            total = wide if total is None else total + wide
+        return total
 
-    columns = T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.addp.v4i32", pairs(0), pairs(1))
-    return start + columns
+    def compute(start: Vector, weights: list[Vector], words: Words) -> Vector:
+        low, high = (pairs(weights, words, which) for which in (0, 1))
+        return start + T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.addp.v4i32", low, high)
+
+    return compute
 
 
-_KINDS: dict[Dot, Int8Dot] = {
-    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16)),
-    "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8)),
-    "avx2": Int8Dot(
-        lanes=8,
-        heights=(4, 1),
-        compute=_pmaddubsw(8, "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
-    ),
+_AVX2 = ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd")
+_SSSE3 = ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd")
+_NIBBLES: dict[Dot, Int8Dot] = {
+    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16), operands=_split),
+    "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8), operands=_split),
+    "avx2": Int8Dot(lanes=8, heights=(4, 1), compute=_pmaddubsw(8, *_AVX2), operands=_split),
     "ssse3": Int8Dot(
         lanes=4,
         heights=(4, 1),
-        compute=_pmaddubsw(4, "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
+        compute=_pmaddubsw(4, *_SSSE3),
+        operands=_split,
         fma=False,
         half=False,
     ),
-    "dotprod": Int8Dot(lanes=4, heights=(8, 4, 1), compute=_sdot, by_element=True),
-    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull),
+    "dotprod": Int8Dot(lanes=4, heights=(8, 4, 1), compute=_sdot, operands=_split, by_element=True),
+    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=_split),
+}
+
+
+def _bytes(
+    kind: Dot, compute: Callable[[Vector, list[Vector], Words], Vector] | None = None
+) -> Int8Dot:
+    """As with nibbles, or with signed weights and another `compute`."""
+    if compute is None:
+        return replace(_NIBBLES[kind], operands=_unchanged)
+    return replace(_NIBBLES[kind], compute=compute, operands=_centre, centred=True)
+
+
+_BYTES: dict[Dot, Int8Dot] = {
+    "vnni512": _bytes("vnni512"),
+    "avxvnni": _bytes("avxvnni"),
+    "avx2": _bytes("avx2", _signed_pmaddubsw(8, *_AVX2, "llvm.x86.avx2.psign.b")),
+    "ssse3": _bytes("ssse3", _signed_pmaddubsw(4, *_SSSE3, "llvm.x86.ssse3.psign.b.128")),
+    "dotprod": _bytes("dotprod", _sdot),
+    "neon": _bytes("neon", _smull(2)),
 }

@@ -25,6 +25,11 @@ class Isa:
         per_vector = 16 // self.lanes
         return max(1, (self.registers - self.registers // 4) // per_vector)
 
+    @property
+    def half(self) -> bool:
+        """Whether vectors of float16 convert in hardware: F16C comes with AVX2, and NEON has it."""
+        return self.fma
+
 
 def isa_from_features(features: Iterable[str]) -> Isa:
     """Read LLVM's ("avx512vnni", "neon") or Linux's ("avx512_vnni", "asimd") feature names.

@@ -17,6 +17,7 @@ from wherry.targets.kernels.specs import (
 from .attention import attention
 from .elementwise import swiglu
 from .embedding import embedding
+from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
 from .norm import add_rms_norm, rms_norm
@@ -33,7 +34,7 @@ class CpuKernels:
 
     def linear(self, spec: LinearSpec) -> PackedLinear | None:
         """All schemes."""
-        if spec.scheme == "q4":
+        if spec.scheme in LAYOUTS:
             return quantized_linear(spec, self.isa)
         return float_linear(spec, self.isa)
 

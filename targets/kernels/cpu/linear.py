@@ -1,10 +1,10 @@
 """Linear layers with float weights.
 
-Packed weight: W[panels, K, 16], as float32 or float16 as it was stored; panel p holds rows
-16p .. 16p + 15 of the portable [N, K], zero beyond N. The number of panels is padded to a multiple
-of the panels that a tile takes.
+Packed weight: W[strips, K, width], as float32 or float16 as it was stored; strip s holds the rows
+from s * width of the portable [N, K], zero beyond N. A strip is as many panels wide as a tile.
 
-A tile is a few rows by a few panels, one accumulator each, and adds along k from 0 to K - 1.
+A tile is a few rows by a strip, one accumulator for each row and panel, and adds along k from 0 to
+K - 1.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
@@ -29,18 +30,17 @@ def packed_shape(spec: LinearSpec, isa: Isa) -> Shape:
     """Shape and dtype of the packed weight."""
     dtype = {"f32": "float32", "f16": "float16"}[spec.scheme]
     width = _panels_per_tile(spec, isa)
-    count = -(-panels(spec.out_features) // width) * width
-    return (count, spec.in_features, PANEL), dtype
+    strips = -(-panels(spec.out_features) // width)
+    return (strips, spec.in_features, width * PANEL), dtype
 
 
 def _panels_per_tile(spec: LinearSpec, isa: Isa) -> int:
-    """Independent accumulators of a one-row tile: four hide the latency of the FMA."""
-    return min(4 if isa.accumulators >= 8 else 2, panels(spec.out_features))
+    """Independent accumulators of a one-row tile; three nearly hide the latency of the FMA."""
+    return min(3 if isa.accumulators >= 24 else 2, panels(spec.out_features))
 
 
-def _heights(width: int, isa: Isa) -> tuple[int, ...]:
-    tall = isa.accumulators // width
-    return (6, 2, 1) if tall >= 6 else (2, 1) if tall >= 2 else (1,)
+def _heights(isa: Isa) -> tuple[int, ...]:
+    return (8, 4, 2, 1) if isa.accumulators >= 24 else (2, 1) if isa.accumulators >= 4 else (1,)
 
 
 def float_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
@@ -52,21 +52,23 @@ def float_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
 
 
 def _pack(spec: LinearSpec, weight: Shape) -> PrimFunc:
-    n, k, dtype = spec.out_features, spec.in_features, weight[1]
-    shape = weight[0]
+    n, k = spec.out_features, spec.in_features
+    shape, dtype = weight
+    strips, width = shape[0], shape[2]
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def pack(stored: T.handle, packed: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         source = T.match_buffer(stored, (n, k), dtype)
         target = T.match_buffer(packed, shape, dtype)
-        for p, j, c in T.grid(shape[0], k, PANEL):
-            with T.sblock("pack"):
-                T.reads()
-                T.writes()
-                target[p, j, c] = T.if_then_else(
-                    p * PANEL + c < n, source[p * PANEL + c, j], T.Cast(dtype, T.float32(0))
-                )
+        for s in T.parallel(strips):
+            for j, c in T.grid(k, width):
+                with T.sblock("pack"):
+                    T.reads()
+                    T.writes()
+                    target[s, j, c] = T.if_then_else(
+                        s * width + c < n, source[s * width + c, j], T.Cast(dtype, T.float32(0))
+                    )
 
     return pack
 
@@ -74,8 +76,7 @@ def _pack(spec: LinearSpec, weight: Shape) -> PrimFunc:
 def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
     shape, dtype = weight
     n, k = spec.out_features, spec.in_features
-    width = _panels_per_tile(spec, isa)
-    heights = _heights(width, isa)
+    heights = _heights(isa)
     size = n * k * (2 if dtype == "float16" else 4)
     loop = T.parallel if size >= PARALLEL_BYTES else T.serial
 
@@ -86,15 +87,16 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
         X = T.match_buffer(x, (m, k), "float32")
         W = T.match_buffer(packed, shape, dtype)
         Y = T.match_buffer(y, (m, n), "float32")
-        for group in loop(shape[0] // width):
-            over_rows(m, heights, partial(_tile, X, W, Y, group * width, width, isa))
+        for strip in loop(shape[0]):
+            over_rows(m, heights, partial(_tile, X, W, Y, strip, isa))
 
     return linear
 
 
-def _tile(X: Any, W: Any, Y: Any, panel: Any, width: int, isa: Isa, height: int, row: Any) -> None:
-    """Emit Y[row : row + height, `width` panels from `panel`]."""
-    k, lanes = int(X.shape[1]), v.span(0, PANEL)
+def _tile(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any) -> None:
+    """Emit Y[row : row + height, columns of `strip`]."""
+    k, width = int(X.shape[1]), int(W.shape[2]) // PANEL
+    lanes, n = v.span(0, PANEL), int(Y.shape[1])
     with T.sblock("tile"):
         T.reads()
         T.writes()
@@ -105,8 +107,9 @@ def _tile(X: Any, W: Any, Y: Any, panel: Any, width: int, isa: Isa, height: int,
             for p in range(width):
                 T.buffer_store(acc, v.splat(0.0, PANEL), [p, lanes])
         with T.serial(k) as j:
+            _prefetch(W, strip, j, height)
             for p in range(width):
-                w = W[panel + p, j, v.span(0, PANEL)]
+                w = W[strip, j, v.span(p * PANEL, PANEL)]
                 T.buffer_store(weights, T.Cast("float32x16", w), [p, lanes])
             for i, acc in enumerate(sums):
                 for p in range(width):
@@ -115,4 +118,18 @@ def _tile(X: Any, W: Any, Y: Any, panel: Any, width: int, isa: Isa, height: int,
                     T.buffer_store(acc, added, [p, lanes])
         for i, acc in enumerate(sums):
             for p in range(width):
-                store_panel(Y, row + i, panel + p, int(Y.shape[1]), acc[p, lanes])
+                store_panel(Y, row + i, strip * width + p, n, acc[p, lanes])
+
+
+def _prefetch(W: Any, strip: Any, j: Any, height: int) -> None:
+    """Emit prefetches of the weights of a later k, which may lie past the last; it does not fault.
+
+    How far ahead and into which cache was measured, on a Zen 4. A single row of halves has no time
+    for the instructions, and the hardware's own prefetches do as well.
+    """
+    size, width = np.dtype(str(W.dtype)).itemsize, int(W.shape[2])
+    if size == 2 and height == 1:
+        return
+    ahead, cache = (4096, v.L1) if size == 2 else (8192, v.L2)
+    for first in range(0, width, 64 // size):
+        v.prefetch(T.address_of(W[strip, j + ahead // (width * size), first]), cache)

@@ -1,4 +1,4 @@
-"""Activations of a 4-bit linear as int8: x = q * scale, a scale for each 32 elements of a row."""
+"""Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import vector as v
-from .q4_layout import GROUP, ZERO
+from .int_layout import GROUP
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
 
 
-def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, row: Any) -> None:
+def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    XQ int32 [m, 8G] gets four int8 a word, XS float32 [m, G] the scales, XZ int32 [m, G] -7 times
-    the sums of the int8. A last group that K does not fill is filled with zeros.
+    XQ int32 [m, 8G] gets four int8 a word, XS float32 [m, G] the scales, XZ int32 [m, G] the
+    sums of the int8 times -zero. A last group that K does not fill is filled with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -24,17 +24,17 @@ def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, row: Any) -> None:
             T.reads()
             T.writes()
             halves = [X[row, T.ramp(g * GROUP + h * 16, 1, 16)] for h in (0, 1)]
-            _quantize(halves, XQ, XS, XZ, row, g)
+            _quantize(halves, XQ, XS, XZ, zero, row, g)
     if k % GROUP:
         g = k // GROUP
         rest = T.sblock_alloc_buffer((GROUP,), "float32")
         T.buffer_store(rest, v.splat(0.0, GROUP), [T.ramp(0, 1, GROUP)])
         with T.serial(k % GROUP) as i:
             T.buffer_store(rest, X[row, g * GROUP + i], [i])
-        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], XQ, XS, XZ, row, g)
+        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], XQ, XS, XZ, zero, row, g)
 
 
-def _quantize(halves: list[Any], XQ: Any, XS: Any, XZ: Any, row: Any, g: Any) -> None:
+def _quantize(halves: list[Any], XQ: Any, XS: Any, XZ: Any, zero: int, row: Any, g: Any) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
     inverse = v.let(T.Select(largest > T.float32(0), T.float32(127) / largest, T.float32(0)))
@@ -45,4 +45,4 @@ def _quantize(halves: list[Any], XQ: Any, XS: Any, XZ: Any, row: Any, g: Any) ->
         T.buffer_store(XQ, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
         rounded.append(q)
     T.buffer_store(XS, largest * T.float32(1 / 127), [row, g])
-    T.buffer_store(XZ, v.sum_lanes(rounded[0] + rounded[1], 16) * T.int32(-ZERO), [row, g])
+    T.buffer_store(XZ, v.sum_lanes(rounded[0] + rounded[1], 16) * T.int32(-zero), [row, g])

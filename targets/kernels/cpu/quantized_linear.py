@@ -1,10 +1,10 @@
-"""Linear layers with 4-bit weights, in the layout of `q4_layout`.
+"""Linear layers with integer weights, in the layout of `int_layout`.
 
 With an int8 dot product: activations become int8, a scale for each 32 of a row, in a workspace of
-the kernel; a group's integer dot product starts at -7 * sum(activations), so the zero point is
-free. Integers are exact and every variant rounds the same float operations: all that have FMA give
-the same bits.
-Elsewhere: activations stay float32 and nibbles become floats. Both add the groups from first to
+the kernel; a group's integer dot product starts at -zero * sum(activations), so the zero point is
+free (some take it from the weights first, and start at 0). Integers are exact and every variant
+rounds the same float operations: all that have FMA give the same bits.
+Elsewhere: activations stay float32 and integers become floats. Both add the groups from first to
 last into one accumulator a row and panel.
 """
 
@@ -22,24 +22,23 @@ from wherry.targets.kernels.specs import LinearSpec
 
 from . import vector as v
 from .int8_dot import Int8Dot, int8_dot
+from .int_layout import GROUP, LAYOUTS, IntLayout, groups, pack_integers, packed_shapes
 from .isa import Isa
-from .q4_layout import GROUP, ZERO, groups, pack_q4, packed_shapes
 from .quantize_rows import WORDS, quantize_row
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 
 _RAMP = (0, 1, PANEL)
-_AHEAD = 16  # groups between a prefetch and its use: 4 KiB
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
-    """Kernels of a linear whose scheme is "q4"."""
-    dot = int8_dot(isa.dot)
+    """Kernels of a linear whose scheme is "q4" or "q8"."""
+    dot = int8_dot(isa.dot, spec.scheme)
     compute = _int8_compute(spec, dot) if dot else _float_compute(spec, isa)
-    return PackedLinear(weights=packed_shapes(spec), pack=pack_q4(spec), compute=compute)
+    return PackedLinear(weights=packed_shapes(spec), pack=pack_integers(spec), compute=compute)
 
 
 def _panel_loop(spec: LinearSpec) -> Any:
-    size = spec.out_features * spec.in_features * 9 // 16  # bytes of weights and scales
+    size = spec.out_features * spec.in_features * LAYOUTS[spec.scheme].bits // 8
     return T.parallel if size >= PARALLEL_BYTES else T.serial
 
 
@@ -47,6 +46,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     n, k, g = spec.out_features, spec.in_features, groups(spec.in_features)
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     loop = _panel_loop(spec)
+    zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
@@ -58,8 +58,8 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
         Y = T.match_buffer(y, (m, n), "float32")
         XQ = T.sblock_alloc_buffer((m, g * WORDS), "int32")  # four int8 a word
         XS = T.sblock_alloc_buffer((m, g), "float32")
-        XZ = T.sblock_alloc_buffer((m, g), "int32")  # -7 * sum of the int8
-        each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, row))
+        XZ = T.sblock_alloc_buffer((m, g), "int32")  # -zero * sum of the int8
+        each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, zero, row))
         for p in loop(shape[0]):
             over_rows(m, dot.heights, partial(_int8_tile, XQ, XS, XZ, W, S, Y, p, dot))
 
@@ -82,7 +82,7 @@ def _int8_tile(
         # at a time: the operands of several do not fit into the registers.
         for columns in [parts] if height == 1 else [[part] for part in parts]:
             with T.serial(int(S.shape[1])) as g:
-                _prefetch(W, p, g + _AHEAD)
+                _prefetch(W, p, g, height)
                 for part in columns:
                     _int8_group(XQ, XS, XZ, W, S, sums, p, g, part, dot, row)
         for i, total in enumerate(sums):
@@ -104,21 +104,15 @@ def _int8_group(
 ) -> None:
     """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
     lanes = dot.lanes
-    nibbles = _nibbles(W, p, g, columns, lanes)
+    operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
     scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
     for i, row_sums in enumerate(sums):
         start = T.broadcast(XZ[row + i, g], lanes)
-        total = dot.compute(start, nibbles, _words(XQ, row + i, g, dot))
+        total = dot.compute(start, operands, _words(XQ, row + i, g, dot))
         factor = scale * v.splat(XS[row + i, g], lanes)
         product = T.Cast(v.float_type(lanes), total)
         added = v.fma(product, factor, row_sums[columns], lanes, dot.fma)
         T.buffer_store(row_sums, added, [columns])
-
-
-def _nibbles(W: Any, p: Any, g: Any, columns: Any, lanes: int) -> list[Any]:
-    """Weights of a group as bytes: vector j holds the four from k = 4j of each column."""
-    words = [W[p, g, j, columns] for j in range(4)]
-    return [v.let(_nibble(w, 0x0F0F0F0F, shift, lanes)) for shift in (0, 4) for w in words]
 
 
 def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
@@ -135,31 +129,23 @@ def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
     return lambda j: v.shuffle([halves[j // 4]], [j % 4] * dot.lanes)
 
 
-def _prefetch(W: Any, p: Any, g: Any) -> None:
-    """Emit prefetches of a group's weights: the hardware's own stop at the end of every 4 KiB page.
+def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
+    """Emit prefetches of weights for later: the hardware's own stop at the end of a 4 KiB page.
 
-    They may run past the last weight; a prefetch does not fault.
+    They may run past the last weight; a prefetch does not fault. How far ahead and into which cache
+    was measured, on a Zen 4: further than one thread needs, because two wait longer; bytes are as
+    much work as nibbles and come twice as late, so that several rows would push them out of the
+    first cache before their use.
     """
-    for j in range(4):
-        T.evaluate(
-            T.call_llvm_intrin(
-                "void",
-                "llvm.prefetch.p0",
-                T.address_of(W[p, g, j, 0]),
-                T.int32(0),  # to read
-                T.int32(3),  # keep in all caches
-                T.int32(1),  # data
-            )
-        )
-
-
-def _nibble(word: Any, mask: int, shift: int, lanes: int = PANEL) -> Any:
-    shifted = T.shift_right(word, T.broadcast(T.int32(shift), lanes)) if shift else word
-    return T.bitwise_and(shifted, T.broadcast(T.int32(mask), lanes))
+    words = int(W.shape[2])
+    ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)
+    later = g + ahead // (4 * PANEL * words)
+    for j in range(words):
+        v.prefetch(T.address_of(W[p, later, j, 0]), cache)
 
 
 def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
-    n, k = spec.out_features, spec.in_features
+    n, k, layout = spec.out_features, spec.in_features, LAYOUTS[spec.scheme]
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     loop = _panel_loop(spec)
     tall = isa.accumulators
@@ -174,12 +160,14 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         for p in loop(shape[0]):
-            over_rows(m, heights, partial(_float_tile, X, W, S, Y, p, isa))
+            over_rows(m, heights, partial(_float_tile, X, W, S, Y, p, layout, isa))
 
     return linear
 
 
-def _float_tile(X: Any, W: Any, S: Any, Y: Any, p: Any, isa: Isa, height: int, row: Any) -> None:
+def _float_tile(
+    X: Any, W: Any, S: Any, Y: Any, p: Any, layout: IntLayout, isa: Isa, height: int, row: Any
+) -> None:
     """Emit Y[row : row + height, panel p]."""
     k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
     with T.sblock("tile"):
@@ -190,33 +178,46 @@ def _float_tile(X: Any, W: Any, S: Any, Y: Any, p: Any, isa: Isa, height: int, r
             T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
         if k >= GROUP:
             with T.serial(k // GROUP) as g:
-                _float_group(X, W, S, sums, height, row, p, g, GROUP, isa)
+                _float_group(X, W, S, sums, row, p, g, GROUP, layout, isa)
         if k % GROUP:
-            _float_group(X, W, S, sums, height, row, p, k // GROUP, k % GROUP, isa)
+            _float_group(X, W, S, sums, row, p, k // GROUP, k % GROUP, layout, isa)
         for i in range(height):
             store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
 
 
 def _float_group(
-    X: Any, W: Any, S: Any, sums: Any, height: int, row: Any, p: Any, g: Any, used: int, isa: Isa
+    X: Any,
+    W: Any,
+    S: Any,
+    sums: Any,
+    row: Any,
+    p: Any,
+    g: Any,
+    used: int,
+    layout: IntLayout,
+    isa: Isa,
 ) -> None:
     """Emit sums += the first `used` weights of group g, scaled."""
-    ramp = T.ramp(*_RAMP)
+    ramp, height = T.ramp(*_RAMP), int(sums.shape[0])
+
+    def all_lanes(integer: int) -> Any:
+        return T.broadcast(T.int32(integer), PANEL)
+
     with T.sblock("group"):
         T.reads()
         T.writes()
         parts = T.sblock_alloc_buffer((height, PANEL), "float32")
         for i in range(height):
             T.buffer_store(parts, v.splat(0.0, PANEL), [i, ramp])
-        for j in range(4):
+        for j in range(layout.words):
             words = v.let(W[p, g, j, T.ramp(*_RAMP)])
-            for b, high in ((b, high) for b in range(4) for high in (0, 1)):
-                element = 4 * j + b + 16 * high
+            for shift, element in layout.places(j):
                 if element >= used:
                     continue
-                nibble = _nibble(words, 15, 8 * b + 4 * high)
-                centred = nibble - T.broadcast(T.int32(ZERO), PANEL)
-                weight = v.let(T.Cast("float32x16", centred))
+                integer = T.bitwise_and(
+                    T.shift_right(words, all_lanes(shift)), all_lanes(layout.mask)
+                )
+                weight = v.let(T.Cast("float32x16", integer - all_lanes(layout.zero)))
                 for i in range(height):
                     x = v.splat(X[row + i, g * GROUP + element], PANEL)
                     added = v.fma(x, weight, parts[i, ramp], PANEL, isa.fma)

@@ -61,18 +61,16 @@ def each_row(rows: Any, row_cost: int, emit: Callable[[Any], None]) -> None:
 def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:
     """Emit y[row, 16 * panel : 16 * panel + 16] = value, without what lies beyond `columns`."""
     first = panel * PANEL
-    if columns % PANEL == 0:
-        T.buffer_store(y, value, [row, v.span(first, PANEL)])
-        return
     with T.If(first + PANEL <= columns):
         with T.Then():
             T.buffer_store(y, value, [row, v.span(first, PANEL)])
-        with T.Else():
-            with T.sblock("tail"):
-                T.reads()
-                T.writes()
-                part = T.sblock_alloc_buffer((PANEL,), "float32")
-                T.buffer_store(part, value, [v.span(0, PANEL)])
-                # Negative where a whole panel is padding: no iteration.
-                with T.serial(T.max(T.int64(columns) - first, 0)) as i:
-                    T.buffer_store(y, part[i], [row, first + i])
+        if columns % PANEL == 0:
+            return
+        with T.Else(), T.sblock("tail"):
+            T.reads()
+            T.writes()
+            part = T.sblock_alloc_buffer((PANEL,), "float32")
+            T.buffer_store(part, value, [v.span(0, PANEL)])
+            # Negative where a whole panel is padding: no iteration.
+            with T.serial(T.max(T.int64(columns) - first, 0)) as i:
+                T.buffer_store(y, part[i], [row, first + i])

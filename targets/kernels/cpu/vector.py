@@ -28,6 +28,11 @@ def let(value: Expr) -> Expr:
     return buffer[span(0, width)]
 
 
+def lanes_of(value: Expr) -> int:
+    """Elements of a vector expression; 1 of a scalar."""
+    return int(str(value.ty.dtype).partition("x")[2] or 1)
+
+
 def float_type(lanes: int) -> str:
     """TVM's name of a float32 vector."""
     return "float32" if lanes == 1 else f"float32x{lanes}"
@@ -65,6 +70,23 @@ def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
                 T.reads()
                 T.writes()
                 emit(first + i * lanes, lanes)
+
+
+L1, L2 = 3, 2  # caches that a prefetch fills, in LLVM's numbers
+
+
+def prefetch(address: Expr, cache: int) -> None:
+    """Emit a prefetch, for reading, of the cache line of `address`; a wrong address is ignored."""
+    T.evaluate(
+        T.call_llvm_intrin(
+            "void",
+            "llvm.prefetch.p0",
+            address,
+            T.int32(0),  # to read
+            T.int32(cache),
+            T.int32(1),  # data
+        )
+    )
 
 
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
@@ -197,6 +219,22 @@ def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
     r = fma(n, splat(-_LN2_HIGH, lanes), x, lanes, fused)
     r = let(fma(n, splat(-_LN2_LOW, lanes), r, lanes, fused))
     power = fma(horner(r, _EXP, lanes, fused), r * r, r, lanes, fused) + splat(1.0, lanes)
+    shift = T.int32(23) if lanes == 1 else T.broadcast(T.int32(23), lanes)
+    exponent = T.shift_left(T.Cast(int_type(lanes), n), shift)
+    return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
+
+
+# Minimax of (2^r - 1) / r on |r| <= 1/2, relative error below 1e-7 (Lawson's iteration).
+_EXP2 = [1.326472731307149e-3, 9.671512991e-3, 5.550733585e-2, 2.402224243e-1, 6.931470037e-1]
+
+
+def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
+    """2^x for x <= 127, with relative error below 2e-7; exactly 1 at 0, exactly 0 below -127."""
+    x = let(value)
+    x = let(maximum(x, splat(-127.0, lanes)))
+    n = let(rint(x, lanes))
+    r = let(x - n)
+    power = fma(horner(r, _EXP2, lanes, fused), r, splat(1.0, lanes), lanes, fused)
     shift = T.int32(23) if lanes == 1 else T.broadcast(T.int32(23), lanes)
     exponent = T.shift_left(T.Cast(int_type(lanes), n), shift)
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))

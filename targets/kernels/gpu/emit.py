@@ -12,8 +12,40 @@ from typing import Any
 
 import numpy as np
 from tvm.script import tirx as T
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as builder_tirx
+from tvm.tirx import PrimFunc
 
 Expr = Any  # of TVM, which has no types of its own for mypy
+Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string: symbolic), dtype
+
+
+def prim_func(
+    parameters: Sequence[Parameter],
+    emit: Callable[[dict[str, Expr], dict[str, Expr]], None],
+) -> PrimFunc:
+    """A function whose tensors are `parameters`; `emit(buffers, sizes)` writes its body.
+
+    Both are by name; sizes are the symbolic ones, int64.
+    """
+    sizes: dict[str, Expr] = {}
+
+    def size(value: int | str) -> Expr:
+        if isinstance(value, str):
+            return sizes[value] if value in sizes else sizes.setdefault(value, T.int64())
+        return value
+
+    with IRBuilder() as builder:
+        with builder_tirx.prim_func(is_private=True, s_tir=True):
+            T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+            handles = [builder_tirx.arg(name, T.handle()) for name, _, _ in parameters]
+            buffers = {
+                name: T.match_buffer(handle, [size(d) for d in shape], dtype)
+                for handle, (name, shape, dtype) in zip(handles, parameters, strict=True)
+            }
+            emit(buffers, sizes)
+    func: PrimFunc = builder.get()
+    return func
 
 
 def launch(grid: Sequence[Expr], threads: int, emit: Callable[..., None]) -> None:
@@ -48,6 +80,19 @@ def let(value: Expr) -> Expr:
     buffer = private(1, str(value.ty.dtype))
     T.buffer_store(buffer, value, [0])
     return buffer[0]
+
+
+def vector(buffer: Expr, *index: Expr) -> list[Expr]:
+    """Emit one load of buffer[..., k : k + 4], k the last of `index`; the four elements.
+
+    k is a multiple of four, and an expression of no buffer's elements where that can be had: the
+    compiler of the device has to see that the four lie side by side.
+    """
+    dtype = str(buffer.dtype)
+    elements = private(4, dtype)
+    loaded = buffer[(*index[:-1], T.ramp(index[-1], 1, 4))]
+    T.buffer_store(elements, loaded, [T.ramp(0, 1, 4)])
+    return [elements[i] for i in range(4)]
 
 
 def barrier() -> None:
@@ -86,25 +131,29 @@ def over(count: int, threads: int, thread: Expr, emit: Callable[[Expr], None]) -
         one(i * threads + thread, count % threads != 0)
 
 
-def block_sum(value: Expr, threads: int, thread: Expr) -> Expr:
-    """Emit the sum of one float32 of each thread, in an order that is fixed; all threads have it.
+def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]:
+    """Emit the sums of one float32 each of all threads, in a fixed order; all threads have them.
 
     `threads` is a power of two. Must be reached by the whole block.
     """
-    partial = shared((threads,))
-    T.buffer_store(partial, value, [thread])
+    partials = [shared((threads,)) for _ in values]  # apart: TVM sees that they do not meet
+    for partial, value in zip(partials, values, strict=True):
+        T.buffer_store(partial, value, [thread])
     barrier()
     half = threads // 2
     while half:
         distance = half
 
         def add(distance: int = distance) -> None:
-            T.buffer_store(partial, partial[thread] + partial[thread + distance], [thread])
+            for partial in partials:
+                T.buffer_store(partial, partial[thread] + partial[thread + distance], [thread])
 
         when(thread < distance, add)
         barrier()
         half //= 2
-    return partial[0]
+    sums = [let(partial[0]) for partial in partials]
+    barrier()  # before the memory is used for something else
+    return sums
 
 
 def fma(a: Expr, b: Expr, c: Expr) -> Expr:

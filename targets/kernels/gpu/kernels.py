@@ -7,9 +7,11 @@ from typing import Any
 
 from tvm.tirx import PrimFunc
 
+from ..kernel_set import FusedKernel
 from ..specs import (
     AttentionSpec,
     EmbeddingSpec,
+    FusedLinearSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
@@ -18,7 +20,7 @@ from ..specs import (
 from .attention import attention
 from .elementwise import embedding, swiglu
 from .limits import GpuLimits
-from .linear import linear
+from .linear import fused_linear, linear
 from .norm import add_rms_norm, rms_norm
 from .rope import rope_append
 from .schedule import schedule
@@ -39,6 +41,10 @@ class GpuKernels:
     def linear(self, spec: LinearSpec) -> PrimFunc:
         """All schemes, from the portable layout."""
         return linear(spec, self.limits)
+
+    def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel:
+        """All schemes, from the portable layout."""
+        return fused_linear(spec, self.limits)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc:
         """All schemes, from the portable layout."""

@@ -1,221 +1,170 @@
-"""y = x W^T from portable weights: a matrix-vector kernel for few rows, a tiled one for many.
+"""y = x W^T from portable weights, with what stands before and after it, in one launch.
 
-A row has the same bits from both, because both add in one order, which K alone gives. The groups of
-32 columns are dealt to `lanes`: group i to lane i mod lanes. Within a lane the columns are added in
-ascending order, each by one fused multiply-add; then the lanes' sums in ascending order. Few rows:
-a lane is a thread, so that neighbours read neighbouring groups. Many rows: a thread has some rows
-and columns of a tile, and goes through the lanes one after the other.
+There is a matrix-vector kernel for few rows (`few_rows`) and a tiled one for many (`many_rows`). A
+row has the same bits from both, because both add in one order, which K alone gives. The groups of
+32 columns are dealt to `lanes`: group i to lane i mod lanes. Within a group the columns are added
+in ascending order, each by one fused multiply-add; 4-bit groups start at zero, and are multiplied
+by their scale as they are added to the lane's sum. Then come the lanes' sums in ascending order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import LinearSpec
+from ..kernel_set import FusedKernel
+from ..specs import FusedLinearSpec, LinearSpec
 from . import emit as e
+from .elementwise import gated
 from .limits import GpuLimits
-from .weights import WORD, Weights, stored_shapes
+from .norm import Load, inverses_rms
+from .weights import GROUP, WORD, Weights, stored_parameters
 
-GROUP = 32  # columns added by one lane before the next lane's
-FEW_ROWS = 8  # up to so many, each row reads the weights for itself
+FEW_ROWS = 8  # up to so many go to `few_rows`
+ROWS_TOGETHER = 4  # rows of a block of `few_rows`, if there is more than one
 MOST_LANES = 16
-TILE_COLUMNS = 64
-SIDE = 16  # threads along the columns of a tile
-ROWS_A_THREAD = 2
-COLUMNS_A_THREAD = TILE_COLUMNS // SIDE
+FEW_THREADS = 128  # of a block of `few_rows`; they also add up a row's squares, for any kernel
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    spec: LinearSpec
-    threads: int
+class Plan:
+    """How one linear is cut."""
+
+    spec: FusedLinearSpec
+    limits: GpuLimits
     lanes: int
     groups: int
 
     @staticmethod
-    def of(spec: LinearSpec, limits: GpuLimits) -> _Plan:
+    def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
+        """The one plan of `spec`."""
         groups = -(-spec.in_features // GROUP)
         lanes = 1
         while lanes < min(groups, MOST_LANES):
             lanes *= 2
-        return _Plan(spec, min(256, limits.threads_per_block), lanes, groups)
+        return Plan(spec, limits, lanes, groups)
 
     @property
-    def columns(self) -> int:
-        """Of a block with few rows."""
-        return self.threads // self.lanes
+    def few_threads(self) -> int:
+        """Of a block of `few_rows`, and of those that add up squares."""
+        return min(FEW_THREADS, self.limits.threads_per_block)
 
     @property
-    def tile_rows(self) -> int:
-        """Of a block with many rows."""
-        return ROWS_A_THREAD * self.threads // SIDE
+    def outputs(self) -> int:
+        """Columns of y that a thread of `few_rows` computes: fewer where there are few in all."""
+        return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """TIR buffers of a fused linear."""
+
+    x: Any  # [m, K]
+    weights: Weights
+    y: Any  # [m, width]
+    norm: Any = None  # [K]
+    residual: Any = None  # [m, width]
+    inverse: Any = None  # [m], of the root mean square; written for many rows
+
+
+def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
+    """See `KernelSet.fused_linear`."""
+    scratch = ((("m",), "float32"),) if spec.norm_eps is not None else ()
+    func = e.prim_func(parameters(spec), lambda b, s: emit(spec, limits, operands(spec, b), s["m"]))
+    return FusedKernel(compute=func, scratch=scratch)
 
 
 def linear(spec: LinearSpec, limits: GpuLimits) -> PrimFunc:
     """(x float32 [m, K], *stored, y float32 [m, N])."""
-    shapes, plan = stored_shapes(spec), _Plan.of(spec, limits)
-    big_n, big_k = spec.out_features, spec.in_features
-
-    if len(shapes) == 1:
-
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-        def float_linear(x: T.handle, w: T.handle, y: T.handle) -> None:
-            T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-            m = T.int64()
-            X = T.match_buffer(x, (m, big_k), "float32")
-            W = T.match_buffer(w, shapes[0][0], shapes[0][1])
-            Y = T.match_buffer(y, (m, big_n), "float32")
-            _both(plan, X, Weights(spec, (W,)), Y, m)
-
-        return float_linear
-
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def q4_linear(x: T.handle, words: T.handle, scales: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        m = T.int64()
-        X = T.match_buffer(x, (m, big_k), "float32")
-        W = T.match_buffer(words, shapes[0][0], shapes[0][1])
-        S = T.match_buffer(scales, shapes[1][0], shapes[1][1])
-        Y = T.match_buffer(y, (m, big_n), "float32")
-        _both(plan, X, Weights(spec, (W, S)), Y, m)
-
-    return q4_linear
+    return fused_linear(fused(spec), limits).compute
 
 
-def _both(plan: _Plan, X: Any, weights: Weights, Y: Any, m: Any) -> None:
-    """Emit both kernels; the host chooses by the number of rows."""
-    n = plan.spec.out_features
-
-    def few() -> None:
-        e.launch(
-            (-(-n // plan.columns), m),
-            plan.threads,
-            lambda block, row, t: _few_rows(plan, X, weights, Y, block, row, t),
-        )
-
-    def many() -> None:
-        e.launch(
-            (-(-n // TILE_COLUMNS), (m + plan.tile_rows - 1) // plan.tile_rows),
-            plan.threads,
-            lambda block, rows, t: _many_rows(plan, X, weights, Y, block, rows, t, m),
-        )
-
-    e.either(m <= FEW_ROWS, few, many)
+def fused(spec: LinearSpec) -> FusedLinearSpec:
+    """`spec` with nothing before or after it."""
+    return FusedLinearSpec(
+        out_features=spec.out_features,
+        in_features=spec.in_features,
+        scheme=spec.scheme,
+        scale_dtype=spec.scale_dtype,
+        group=spec.group,
+    )
 
 
-def _x(plan: _Plan, X: Any, row: Any, k: Any) -> Any:
-    """X[row, k], 0 beyond K."""
-    if plan.spec.in_features % GROUP == 0:
-        return X[row, k]
-    return T.if_then_else(k < plan.spec.in_features, X[row, k], T.float32(0))
+def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
+    """Of the fused linear's PrimFunc, in order."""
+    k, y = spec.in_features, ("m", spec.width)
+    normed, residual = spec.norm_eps is not None, spec.residual
+    return [
+        ("x", ("m", k), "float32"),
+        *([("norm", (k,), "float32")] if normed else []),
+        *stored_parameters(spec.linear()),
+        *([("residual", y, "float32")] if residual else []),
+        ("y", y, "float32"),
+        *([("inverse", ("m",), "float32")] if normed else []),
+    ]
 
 
-def _few_rows(
-    plan: _Plan, X: Any, weights: Weights, Y: Any, block: Any, row: Any, thread: Any
-) -> None:
-    """Emit a block of `columns` x `lanes` threads for one row."""
-    n, lanes = plan.spec.out_features, plan.lanes
-    lane, column = thread % lanes, e.let(block * plan.columns + thread // lanes)
-    weight_row = e.let(T.min(column, n - 1))  # no branch around the barrier
-    total, partial = e.private(1), e.shared((plan.threads,))
-    T.buffer_store(total, T.float32(0), [0])
-
-    def add_word(word: Any) -> None:
-        for i, w in enumerate(weights.word(weight_row, word)):
-            x = _x(plan, X, row, word * WORD + i)
-            T.buffer_store(total, e.fma(x, w, total[0]), [0])
-
-    def add_group(group: Any) -> None:
-        with T.serial(GROUP // WORD) as word:
-            add_word(group * (GROUP // WORD) + word)
-
-    e.over(plan.groups, lanes, lane, add_group)
-    T.buffer_store(partial, total[0], [thread])
-    e.barrier()
-
-    def store() -> None:
-        T.buffer_store(total, T.float32(0), [0])
-        with T.serial(lanes) as i:
-            T.buffer_store(total, total[0] + partial[thread + i], [0])
-        T.buffer_store(Y, total[0], [row, column])
-
-    e.when(T.And(lane == 0, column < n), store)
+def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
+    """The buffers by what they are."""
+    stored = tuple(buffers[name] for name, _, _ in stored_parameters(spec.linear()))
+    return Operands(
+        buffers["x"],
+        Weights(spec.linear(), stored),
+        buffers["y"],
+        *(buffers.get(name) for name in ("norm", "residual", "inverse")),
+    )
 
 
-def _many_rows(
-    plan: _Plan, X: Any, weights: Weights, Y: Any, block: Any, rows: Any, thread: Any, m: Any
-) -> None:
-    """Emit a block that computes `tile_rows` x TILE_COLUMNS of Y."""
-    first_row, first_column = rows * plan.tile_rows, block * TILE_COLUMNS
-    size = ROWS_A_THREAD * COLUMNS_A_THREAD
-    lane_sum, total = e.private(size), e.private(size)
-    x_tile = e.shared((plan.tile_rows, GROUP))
-    w_tile = e.shared((GROUP, TILE_COLUMNS))
-    m32 = T.Cast("int32", m)
-    for i in range(size):
-        T.buffer_store(total, T.float32(0), [i])
-    with T.serial(plan.lanes) as lane:
-        for i in range(size):
-            T.buffer_store(lane_sum, T.float32(0), [i])
-        with T.serial((plan.groups - lane + plan.lanes - 1) // plan.lanes) as turn:
-            group = e.let(lane + turn * plan.lanes)
-            _load_x(plan, X, x_tile, first_row, group, thread, m32)
-            _load_w(plan, weights, w_tile, first_column, group, thread)
-            e.barrier()
-            _multiply(x_tile, w_tile, lane_sum, thread)
-            e.barrier()
-        for i in range(size):
-            T.buffer_store(total, total[i] + lane_sum[i], [i])
-    _store_tile(plan, Y, total, first_row, first_column, thread, m32)
+def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
+    """Emit all kernels; the host chooses by the number of rows."""
+    from .few_rows import launch_few_rows
+    from .many_rows import launch_many_rows
+
+    plan = Plan.of(spec, limits)
+    e.either(
+        m <= FEW_ROWS,
+        lambda: e.either(
+            m <= 1,
+            lambda: launch_few_rows(plan, tensors, m, 1),
+            lambda: launch_few_rows(plan, tensors, m, ROWS_TOGETHER),
+        ),
+        lambda: launch_many_rows(plan, tensors, m),
+    )
 
 
-def _load_x(
-    plan: _Plan, X: Any, tile: Any, first_row: Any, group: Any, thread: Any, m: Any
-) -> None:
-    def load(index: Any) -> None:
-        k = index % GROUP
-        row = T.min(first_row + index // GROUP, m - 1)
-        T.buffer_store(tile, _x(plan, X, row, group * GROUP + k), [index // GROUP, k])
-
-    e.over(plan.tile_rows * GROUP, plan.threads, thread, load)
+def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
+    """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
+    assert plan.spec.norm_eps is not None
+    loads: list[Load] = [lambda k, row=row: x[row, k] for row in rows]
+    return inverses_rms(loads, plan.spec.in_features, thread, plan.few_threads, plan.spec.norm_eps)
 
 
-def _load_w(
-    plan: _Plan, weights: Weights, tile: Any, first_column: Any, group: Any, thread: Any
-) -> None:
-    words = GROUP // WORD
-
-    def load(index: Any) -> None:
-        column, word = index % TILE_COLUMNS, index // TILE_COLUMNS
-        weight_row = e.let(T.min(first_column + column, plan.spec.out_features - 1))
-        for i, w in enumerate(weights.word(weight_row, group * words + word)):
-            T.buffer_store(tile, w, [word * WORD + i, column])
-
-    e.over(TILE_COLUMNS * words, plan.threads, thread, load)
+def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
+    """Emit the load of x[row, k : k + 8], normalised if `inverse` is given; 0 beyond K."""
+    if tensors.weights.whole_groups:
+        x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
+        if inverse is None:
+            return x
+        w = [v for half in (0, 4) for v in e.vector(tensors.norm, k + half)]
+        return [e.let(a * inverse * b) for a, b in zip(x, w, strict=True)]
+    return [e.let(one(plan, tensors, row, inverse, k + i)) for i in range(WORD)]
 
 
-def _multiply(x_tile: Any, w_tile: Any, lane_sum: Any, thread: Any) -> None:
-    with T.serial(GROUP) as k:
-        for r in range(ROWS_A_THREAD):
-            x = e.let(x_tile[thread // SIDE * ROWS_A_THREAD + r, k])
-            for c in range(COLUMNS_A_THREAD):
-                i = r * COLUMNS_A_THREAD + c
-                w = w_tile[k, thread % SIDE + c * SIDE]
-                T.buffer_store(lane_sum, e.fma(x, w, lane_sum[i]), [i])
+def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
+    """x[row, k], normalised if `inverse` is given; 0 beyond K."""
+    x = tensors.x[row, k] if inverse is None else tensors.x[row, k] * inverse * tensors.norm[k]
+    if tensors.weights.whole_groups:
+        return x
+    return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
 
 
-def _store_tile(
-    plan: _Plan, Y: Any, total: Any, first_row: Any, first_column: Any, thread: Any, m: Any
-) -> None:
-    for r in range(ROWS_A_THREAD):
-        row = first_row + thread // SIDE * ROWS_A_THREAD + r
-        for c in range(COLUMNS_A_THREAD):
-            column = first_column + thread % SIDE + c * SIDE
-            value = total[r * COLUMNS_A_THREAD + c]
-            inside = T.And(row < m, column < plan.spec.out_features)
-            with T.If(inside), T.Then():
-                T.buffer_store(Y, value, [row, column])
+def finish(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
+    """Emit the store of y[row, column], of the linear's sums (two if gated)."""
+    value = gated(*sums) if plan.spec.gated else sums[0]
+    if plan.spec.residual:
+        value = tensors.residual[row, column] + value
+    T.buffer_store(tensors.y, value, [row, column])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm.script import tirx as T
@@ -11,6 +11,8 @@ from tvm.tirx import PrimFunc
 from ..specs import RMSNormSpec
 from . import emit as e
 from .limits import GpuLimits
+
+Load = Callable[[Any], Any]  # of k: element k of a vector
 
 
 def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
@@ -74,15 +76,25 @@ def _normalise(X: Any, W: Any, Y: Any, row: Any, thread: Any, threads: int, eps:
     e.over(d, threads, thread, scale)
 
 
-def inverse_rms(load: Callable[[Any], Any], d: int, thread: Any, threads: int, eps: float) -> Any:
+def inverse_rms(load: Load, d: int, thread: Any, threads: int, eps: float) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of `d` elements; every thread of the block has it."""
-    square = e.private(1)
-    T.buffer_store(square, T.float32(0), [0])
+    return inverses_rms([load], d, thread, threads, eps)[0]
+
+
+def inverses_rms(loads: Sequence[Load], d: int, thread: Any, threads: int, eps: float) -> list[Any]:
+    """`inverse_rms` of several vectors at once; each has the bits that it has alone."""
+    squares = e.private(len(loads))
+    for i in range(len(loads)):
+        T.buffer_store(squares, T.float32(0), [i])
 
     def add(k: Any) -> None:
-        x = e.let(load(k))
-        T.buffer_store(square, e.fma(x, x, square[0]), [0])
+        for i, load in enumerate(loads):
+            x = e.let(load(k))
+            T.buffer_store(squares, e.fma(x, x, squares[i]), [i])
 
     e.over(d, threads, thread, add)
-    total = e.block_sum(square[0], threads, thread)
-    return T.float32(1) / T.sqrt(total * e.number(1 / d) + e.number(eps))
+    totals = e.block_sums([squares[i] for i in range(len(loads))], threads, thread)
+    return [
+        e.let(T.float32(1) / T.sqrt(e.fma(total, e.number(1 / d), e.number(eps))))
+        for total in totals
+    ]

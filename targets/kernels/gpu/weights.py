@@ -1,7 +1,8 @@
-"""Weights in the portable layout, eight at a time: a word of 4-bit ones, or as many floats."""
+"""Weights in the portable layout, eight at a time: a uint32 of nibbles, two of bytes, or floats."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,12 @@ from tvm.script import tirx as T
 from ..specs import LinearSpec
 from . import emit as e
 
-WORD = 8  # weights of a uint32
-ZERO = 7  # a nibble that stands for 0
+WORD = 8  # weights read at a time: a uint32 of nibbles
+BITS = {"q4": 4, "q8": 8}
+ZEROS = {4: 7, 8: 127}  # by bits: the integer that stands for 0
+GROUP = 32  # weights that a lane adds up before it multiplies by their scale
+WORDS = GROUP // WORD
+_MAGIC = 0x4B000000  # float32 2^23: an integer below 2^23 in its low bits is added to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,45 +26,74 @@ class Weights:
     spec: LinearSpec
     tensors: tuple[Any, ...]  # TIR buffers, in the order of the spec's portable layout
 
+    @property
+    def has_scales(self) -> bool:
+        """Whether the eight numbers of a word are to be multiplied by `scale`."""
+        return self.spec.scheme in BITS
+
+    @property
+    def whole_groups(self) -> bool:
+        """Whether K is a multiple of GROUP: nothing to guard, and rows are aligned."""
+        return self.spec.in_features % GROUP == 0
+
+    def scale(self, row: Any, group: Any) -> Any:
+        """Emit the load of the scale of a group of a row, float32."""
+        return e.let(T.Cast("float32", self.tensors[1][row, group]))
+
+    def group(self, row: Any, group: Any) -> Callable[[int], list[Any]]:
+        """Emit the load of a group of a row; the result emits its words, as `word` does."""
+        if bits := BITS.get(self.spec.scheme):
+            count = GROUP * bits // 32  # of uint32
+            starts = range(0, count, 4)
+            stored = [w for i in starts for w in e.vector(self.tensors[0], row, group * count + i)]
+            each = count // WORDS
+            return lambda word: _integers(stored[word * each : (word + 1) * each], bits)
+        return lambda word: self.word(row, group * WORDS + word)
+
     def word(self, row: Any, index: Any) -> list[Any]:
-        """Emit the load of w[row, 8 * index : 8 * index + 8]; eight float32 expressions.
+        """Emit the load of w[row, 8 * index : 8 * index + 8], unscaled; eight float32 expressions.
 
         Beyond K they are finite, and have to be multiplied by zeros.
         """
-        if self.spec.scheme == "q4":
-            return self._nibbles(row, index)
-        (tensor,) = self.tensors
+        tensor = self.tensors[0]
+        if bits := BITS.get(self.spec.scheme):
+            count = WORD * bits // 32
+            return _integers([e.let(tensor[row, index * count + i]) for i in range(count)], bits)
+        if self.spec.scheme == "f32" and self.whole_groups:
+            return [x for half in (0, 4) for x in e.vector(tensor, row, index * WORD + half)]
         k = [index * WORD + i for i in range(WORD)]
         return [self._guarded(i, T.Cast("float32", tensor[row, i])) for i in k]
 
-    def _nibbles(self, row: Any, index: Any) -> list[Any]:
-        words, scales = self.tensors
-        word = e.let(words[row, index])
-        scale = e.let(T.Cast("float32", scales[row, index * WORD // self.spec.group]))
-        return [
-            T.Cast(
-                "float32",
-                T.Cast("int32", T.bitwise_and(T.shift_right(word, T.uint32(4 * i)), T.uint32(15)))
-                - T.int32(ZERO),
-            )
-            * scale
-            for i in range(WORD)
-        ]
-
     def _guarded(self, k: Any, value: Any) -> Any:
-        if self.spec.in_features % 32 == 0:
+        if self.whole_groups:
             return value
         return T.if_then_else(k < self.spec.in_features, value, T.float32(0))
+
+
+def _integers(words: list[Any], bits: int) -> list[Any]:
+    """The numbers in some uint32, from the lowest bits up, float32; exact, without a conversion."""
+
+    def number(word: Any, shift: int) -> Any:
+        field = T.bitwise_and(T.shift_right(word, T.uint32(shift)), T.uint32(2**bits - 1))
+        grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(_MAGIC)))
+        return grown - T.float32(2**23 + ZEROS[bits])
+
+    return [number(word, shift) for word in words for shift in range(0, 32, bits)]
 
 
 def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
     """Shape and dtype of each portable tensor; see LinearSpec."""
     n, k = spec.out_features, spec.in_features
-    if spec.scheme == "q4":
+    if bits := BITS.get(spec.scheme):
         groups = -(-k // spec.group)
         assert spec.scale_dtype is not None
         return (
-            ((n, groups * spec.group // WORD), "uint32"),
+            ((n, groups * spec.group * bits // 32), "uint32"),
             ((n, groups), spec.scale_dtype),
         )
     return (((n, k), "float32" if spec.scheme == "f32" else "float16"),)
+
+
+def stored_parameters(spec: LinearSpec) -> list[e.Parameter]:
+    """The portable tensors as parameters of a kernel, "w0" and "w1"."""
+    return [(f"w{i}", shape, dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))]

@@ -1,0 +1,47 @@
+"""How much of this machine other work takes, while we wait."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+STAT = Path("/proc/stat")
+TOO_BUSY = 0.1  # cores; more shows in ratios
+SECONDS = 1.0
+
+
+def busy_cores(seconds: float = SECONDS) -> float | None:
+    """Cores that others keep busy, in the mean of `seconds`; None where there is no /proc/stat.
+
+    Time that the hypervisor gives to other machines ("steal") counts, as far as it shows.
+    """
+    before = _ticks()
+    time.sleep(seconds)
+    after = _ticks()
+    if before is None or after is None:
+        return None
+    (all_before, idle_before, cores), (all_after, idle_after, _) = before, after
+    total = all_after - all_before
+    return cores * (1 - (idle_after - idle_before) / total) if total else 0.0
+
+
+def _ticks() -> tuple[int, int, int] | None:
+    """Ticks of all cores: all of them, the idle ones; and the number of cores."""
+    try:
+        lines = STAT.read_text().splitlines()
+    except OSError:
+        return None
+    ticks = [
+        int(x) for x in lines[0].split()[1:9]
+    ]  # user nice system idle iowait irq softirq steal
+    cores = sum(line.startswith("cpu") for line in lines) - 1
+    return sum(ticks), ticks[3] + ticks[4], cores
+
+
+def warning(cores: float | None) -> str | None:
+    """What to say of the machine; None if it is quiet."""
+    if cores is None:
+        return "whether the machine was busy is not known: there is no /proc/stat"
+    if cores <= TOO_BUSY:
+        return None
+    return f"other work kept {cores:.2f} cores busy before the first run: do not quote this row"

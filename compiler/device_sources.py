@@ -1,0 +1,27 @@
+"""The source of a device's code, as TVM's code generators keep it: for people who look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# By kind of module: what its inspect_source is asked for, and the suffix of a file of that.
+_SOURCES = {
+    "cuda": (("cuda", "cu"),),
+    "hip": (("asm", "s"), ("llvm", "ll")),
+    "metal": (("metal", "metal"),),
+    "opencl": (("opencl", "cl"),),
+    "vulkan": (("wgsl", "wgsl"),),
+    "webgpu": (("wgsl", "wgsl"),),
+}
+
+
+def device_sources(module: Any) -> dict[str, str]:
+    """Of all device modules that a runtime module imports, by suffix of a file."""
+    found: dict[str, str] = {}
+    for imported in module.imports:
+        for form, suffix in _SOURCES.get(imported.kind, ()):
+            if text := str(imported.inspect_source(form)):
+                found[suffix] = found.get(suffix, "") + text
+        for suffix, text in device_sources(imported).items():
+            found[suffix] = found.get(suffix, "") + text
+    return found

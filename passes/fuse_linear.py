@@ -1,0 +1,178 @@
+"""FuseLinear: compute what stands before and after a linear together with it, where a target can.
+
+    z = R.nn.rms_norm(x, w)                      y = fused_linear(x, w, W)
+    y = linear(z, W)
+
+    h = linear(z, W)                             y = fused_linear(z, W)
+    y = swiglu(h)
+
+    h = linear(z, W)                             y = fused_linear(z, W, r)
+    y = R.add(r, h)
+
+Runs in the fuse phase, after FuseSwiGLU and before FuseNorm, which names what is left. The target
+is asked for "fused_linear" with the spec of the linear, and `norm_eps`, `gated` and `residual`; if
+it has nothing, everything stays. The kernel may want memory of its own: it becomes outputs of the
+call that nobody reads.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tvm import IRModule, ir, relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm_ffi import structural_equal
+
+from wherry.tags import tag_of
+
+from .kernels import Fused, Kernels, is_tir_call, with_scratch
+
+RMS_NORM = ir.Op.get("relax.nn.rms_norm")
+ADD = ir.Op.get("relax.add")
+
+
+@ir.transform.module_pass(opt_level=0, name="FuseLinear")
+class FuseLinear:
+    """The pass; see the module's text."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite every Relax function of `mod`."""
+        rewriter = _Rewriter(mod, self.kernels)
+        for var, func in mod.functions_items():
+            if isinstance(func, relax.Function):
+                rewriter.builder_.update_func(var, rewriter.visit_expr(func))
+        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+
+
+class _Linear:
+    """A linear and what was fused into it so far."""
+
+    def __init__(self, spec: dict[str, Any], x: relax.Expr, weights: list[relax.Expr]) -> None:
+        self.spec = spec
+        self.x = x
+        self.weights = weights
+        self.norm: relax.Expr | None = None
+        self.residual: relax.Expr | None = None
+
+    def args(self) -> list[relax.Expr]:
+        """In the order of the kernel's parameters."""
+        norm = [] if self.norm is None else [self.norm]
+        residual = [] if self.residual is None else [self.residual]
+        return [self.x, *norm, *self.weights, *residual]
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, kernels: Kernels) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.kernels = kernels
+        self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
+        self.answers: dict[str, tuple[ir.GlobalVar, Fused] | None] = {}  # by spec
+        self.uses: dict[relax.Var, int] = {}
+
+    def visit_function_(self, func: relax.Function) -> relax.Expr:
+        self.uses = _uses(func)
+        return super().visit_function_(func)
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        found = self._fused(binding)
+        if found is None:
+            super().visit_var_binding_(binding)
+            return
+        linear, value = found
+        value = self.builder_.normalize(value)
+        var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+        self.builder_.emit_normalized(relax.VarBinding(var, value))
+        if self.uses.get(binding.var, 0) == 1:
+            self.linears[var] = linear
+
+    def _fused(self, binding: relax.VarBinding) -> tuple[_Linear, relax.Expr] | None:
+        call = binding.value
+        if not isinstance(call, relax.Call):
+            return None
+        if call.op == ADD:
+            return self._with_residual(call)
+        tagged = tag_of(self.mod[call.args[0]]) if is_tir_call(call) else None
+        if tagged is None:
+            return None
+        args = [self.visit_expr(a) for a in call.args[1].fields]
+        if tagged[0] == "linear":
+            return self._linear(json.loads(tagged[1]), args, call.ty_args[0])
+        if tagged[0] == "swiglu":
+            return self._gated(args[0], call.ty_args[0])
+        return None
+
+    def _linear(
+        self, spec: dict[str, Any], args: list[relax.Expr], ty: Any
+    ) -> tuple[_Linear, relax.Expr] | None:
+        spec = spec | {"norm_eps": None, "gated": False, "residual": False}
+        plain = _Linear(spec, args[0], args[1:])
+        norm = self.lookup_binding(args[0]) if isinstance(args[0], relax.Var) else None
+        if isinstance(norm, relax.Call) and norm.op == RMS_NORM:
+            linear = _Linear(spec | {"norm_eps": float(norm.attrs.epsilon)}, norm.args[0], args[1:])
+            linear.norm = norm.args[1]
+            value = self._call(linear, ty)
+            if value is not None:
+                return linear, value
+        value = self._call(plain, ty)
+        return None if value is None else (plain, value)
+
+    def _gated(self, x: relax.Expr, ty: Any) -> tuple[_Linear, relax.Expr] | None:
+        linear = self.linears.get(x)
+        if linear is None or linear.spec["gated"] or linear.residual is not None:
+            return None
+        gated = _Linear(linear.spec | {"gated": True}, linear.x, linear.weights)
+        gated.norm = linear.norm
+        value = self._call(gated, ty)
+        return None if value is None else (gated, value)
+
+    def _with_residual(self, call: relax.Call) -> tuple[_Linear, relax.Expr] | None:
+        left, right = (self.visit_expr(a) for a in call.args)
+        for h, residual in ((right, left), (left, right)):
+            linear = self.linears.get(h)
+            if linear is None or linear.residual is not None:
+                continue
+            if not structural_equal(residual.ty, h.ty):
+                continue
+            summed = _Linear(linear.spec | {"residual": True}, linear.x, linear.weights)
+            summed.norm, summed.residual = linear.norm, residual
+            value = self._call(summed, h.ty)
+            if value is not None:
+                return summed, value
+        return None
+
+    def _call(self, linear: _Linear, ty: Any) -> relax.Expr | None:
+        """The call that computes `linear`; None if the target has no kernel for it."""
+        spec = json.dumps(linear.spec, sort_keys=True)
+        if spec not in self.answers:
+            answer = self.kernels.kernel("fused_linear", spec)
+            self.answers[spec] = (
+                None
+                if answer is None
+                else (self.builder_.add_func(answer.compute, "fused_linear"), answer)
+            )
+        known = self.answers[spec]
+        if known is None:
+            return None
+        var, kernel = known
+        return with_scratch(self.builder_, var, kernel, linear.args(), ty, {"m": ty.shape[0]})
+
+
+def _uses(func: relax.Function) -> dict[relax.Var, int]:
+    """How often each variable is read."""
+    uses: dict[relax.Var, int] = {}
+
+    def count(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Var):
+            uses[expr] = uses.get(expr, 0) + 1
+
+    for block in func.body.blocks:
+        for binding in block.bindings:
+            relax.analysis.post_order_visit(binding.value, count)
+    relax.analysis.post_order_visit(func.body.body, count)
+    return uses

@@ -1,0 +1,36 @@
+"""What a compiled folder is, in a few lines."""
+
+from __future__ import annotations
+
+from wherry.artifact import Manifest
+
+
+def lines(manifest: Manifest) -> list[str]:
+    """For whom the folder was made, its libraries, and what a run of it needs."""
+    target = manifest.target
+    on = f" on {target['host']}" if target.get("host") else ""
+    libraries = [manifest.library, *(v["library"] for v in target.get("variants", []))]
+    rows = [(name, manifest.files[name].size, _kind(manifest)) for name in libraries]
+    rest = [record.size for name, record in manifest.files.items() if name not in libraries]
+    rows.append((f"{len(rest)} other files", sum(rest), f"weights in {manifest.quantization}, ..."))
+    width = max(len(name) for name, _, _ in rows)
+    memory = manifest.memory
+    return [
+        f"{manifest.name} for {target['name']}{on}",
+        *(f"  {name:<{width}} {_size(size):>9}  {what}" for name, size, what in rows),
+        f"  a run needs {_size(memory['weights'])} of weights, {_size(memory['workspace'])} of "
+        f"workspace, {_size(memory['kv_per_token'])} a token of context",
+    ]
+
+
+def _kind(manifest: Manifest) -> str:
+    objects = manifest.target.get("objects")
+    if objects is None:
+        return "a library to load"
+    symbols = objects.get("symbols")
+    found = "" if symbols is None else f'; found by SystemLib("{symbols}")'
+    return f"{objects['format']} objects to link{found}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"

@@ -1,0 +1,134 @@
+"""NVIDIA's compiler, nvcc: the system's or PyPI's; and CUDA libraries that hold machine code.
+
+Without a CUDA driver, TVM would pack CUDA source, which a run would have to compile. While a
+`CudaToolchain` is active, libraries are packed with a fatbin in its place: machine code for each
+GPU asked for, and PTX, which drivers compile for GPUs to come. Neither a GPU nor a driver is used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wherry import settings
+from wherry.errors import ToolchainError
+
+from .device_code import DeviceCode, packed_with
+from .toolchain import Tool
+
+NVCC_FIX = "pip install 'wherry[cuda]'"
+# TVM's switch: make CUDA modules as on machines without a driver, which compiles nothing.
+_WITHOUT_DRIVER = "TVM_COMPILE_FORCE_FALLBACK"
+_FORMAT = "fatbin"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaToolchain:
+    """See `Toolchain`.
+
+    Args:
+        codes: "sm_80", ..., from least to most; the kernels are written for the first.
+    """
+
+    codes: tuple[str, ...]
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The first nvcc that knows all the GPUs, and the C++ compiler that it calls."""
+        found = find_nvcc(self.codes)
+        return (
+            Tool(name="nvcc", found=None if found is None else _described(found), fix=NVCC_FIX),
+            Tool(name="g++", found=shutil.which("g++"), fix="apt-get install g++"),
+        )
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let libraries hold machine code."""
+        nvcc = find_nvcc(self.codes)
+        assert nvcc, "entered when no tool is missing"
+
+        def compiled(source: DeviceCode) -> DeviceCode:
+            assert source.format == "cuda", source.format
+            return replace(source, format=_FORMAT, code=compile_cuda(source.code, self.codes, nvcc))
+
+        before = os.environ.get(_WITHOUT_DRIVER)
+        os.environ[_WITHOUT_DRIVER] = "1"
+        try:
+            with packed_with("cuda", compiled):
+                yield
+        finally:
+            if before is None:
+                del os.environ[_WITHOUT_DRIVER]
+            else:
+                os.environ[_WITHOUT_DRIVER] = before
+
+
+def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
+    """A fatbin with machine code for each of `codes`, and PTX of the first.
+
+    All come from one PTX: what a kernel computes does not depend on the GPU.
+
+    Raises:
+        ToolchainError: nvcc refuses the source; the message has its words.
+    """
+    virtual = codes[0].replace("sm_", "compute_")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.cu"
+        path.write_bytes(source)
+        made = path.with_suffix(".fatbin")
+        command = [str(nvcc), "--fatbin", "-O3", "-std=c++17", "--disable-warnings"]
+        # Kernels say where a product and a sum are rounded once: two that must agree would
+        # otherwise be contracted differently.
+        command += ["--fmad=false", "--threads", "0"]
+        command += ["-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
+        done = subprocess.run([*command, "-o", str(made), str(path)], capture_output=True)
+        if done.returncode:
+            words = (done.stderr + done.stdout).decode(errors="replace").strip()[-2000:]
+            raise ToolchainError(
+                f"{nvcc} cannot compile the kernels:\n{words}\nIf it is an old one, type: "
+                f"{NVCC_FIX}"
+            )
+        return made.read_bytes()
+
+
+def find_nvcc(codes: tuple[str, ...] = ()) -> Path | None:
+    """The first nvcc that knows all of `codes`: CUDA_PATH's, PATH's, PyPI's, /usr/local's."""
+    for path in _candidates():
+        if path.is_file() and known_codes(path).issuperset(codes):
+            return path
+    return None
+
+
+def known_codes(nvcc: Path) -> frozenset[str]:
+    """What it generates code for: {"sm_80", ...}; empty if it does not run."""
+    try:
+        done = subprocess.run([str(nvcc), "--list-gpu-code"], capture_output=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(done.stdout.decode(errors="replace").split())
+
+
+def _candidates() -> Iterator[Path]:
+    chosen = settings.cuda_path()
+    if chosen:  # the person's word: no other is tried
+        yield chosen / "bin" / "nvcc"
+        return
+    on_path = shutil.which("nvcc")
+    if on_path:
+        yield Path(on_path)
+    packages = importlib.util.find_spec("nvidia")
+    for place in (packages.submodule_search_locations or ()) if packages else ():
+        yield from sorted(Path(place).glob("cu*/bin/nvcc"), reverse=True)
+    yield from sorted(Path("/usr/local").glob("cuda*/bin/nvcc"), reverse=True)
+
+
+def _described(nvcc: Path) -> str:
+    done = subprocess.run([str(nvcc), "--version"], capture_output=True, timeout=60)
+    versions = [w for w in done.stdout.decode(errors="replace").split() if w.startswith("V")]
+    return f"{versions[-1][1:]}, {nvcc}" if versions else str(nvcc)

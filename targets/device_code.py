@@ -1,0 +1,138 @@
+"""Device code in a packed library: finding it, and putting other code in its place.
+
+TVM packs what a library imports into bytes that lie in the library, at the symbol BLOB:
+
+    u64 bytes that follow; u64[] and u64[], the import tree
+    for each module: its kind, as text; its own bytes, unless the kind is "_lib"
+
+The bytes of a device's module are its format ("cuda", "hsaco"), its kernels' signatures, and the
+code. A text is u64 length and bytes; an array u64 length and elements. All is little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+
+BLOB = "__tvm_ffi__library_bin"
+_PACK = "codegen.codegen_blob"  # TVM's function that gets the blob, and makes an object file of it
+_HOST = "_lib"  # kind of the library itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCode:
+    """The code of one device module."""
+
+    format: str  # "cuda": source
+    signatures: bytes  # as they were found
+    kernels: tuple[str, ...]  # names, which the signatures hold too
+    code: bytes
+
+    def to_bytes(self) -> bytes:
+        """As TVM's run time reads it."""
+        return _text(self.format.encode()) + self.signatures + _text(self.code)
+
+
+Edit = Callable[[DeviceCode], DeviceCode]
+
+
+def device_code(blob: bytes, kind: str) -> list[DeviceCode]:
+    """The modules of a kind ("cuda", "hip") in a blob."""
+    found: list[DeviceCode] = []
+
+    def keep(code: DeviceCode) -> DeviceCode:
+        found.append(code)
+        return code
+
+    edited(blob, kind, keep)
+    return found
+
+
+def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
+    """The blob with every module of `kind` replaced."""
+    reader = _Reader(blob)
+    size = reader.number()
+    assert size == len(blob) - 8, f"a blob of {len(blob)} bytes says that {size} follow"
+    rows, children = reader.numbers(), reader.numbers()
+    parts = [_numbers(rows), _numbers(children)]
+    for _ in rows[1:]:
+        name = reader.text()
+        parts.append(_text(name))
+        if name.decode() != _HOST:
+            content = reader.text()
+            if name.decode() == kind:
+                content = edit(_parse(content)).to_bytes()
+            parts.append(_text(content))
+    reader.finish()
+    whole = b"".join(parts)
+    return struct.pack("<Q", len(whole)) + whole
+
+
+@contextmanager
+def packed_with(kind: str, edit: Edit) -> Iterator[None]:
+    """While it is entered, libraries are packed with every module of `kind` replaced."""
+    before = tvm_ffi.get_global_func(_PACK)
+
+    def pack(blob: Any, *rest: Any) -> Any:
+        return before(edited(bytes(blob), kind, edit), *rest)
+
+    tvm_ffi.register_global_func(_PACK, pack, override=True)
+    try:
+        yield
+    finally:
+        tvm_ffi.register_global_func(_PACK, before, override=True)
+
+
+def _parse(content: bytes) -> DeviceCode:
+    reader = _Reader(content)
+    kind = reader.text().decode()
+    start, names = reader.at, []
+    for _ in range(reader.number()):
+        names.append(reader.text().decode())
+        reader.text()  # the name again
+        reader.skip(4 * reader.number())  # types of the arguments
+        for _ in range(reader.number()):  # what the launch takes: "blockIdx.x", ...
+            reader.text()
+        reader.skip(4 * reader.number())  # which arguments are tensor maps
+    signatures = content[start : reader.at]
+    code = reader.text()
+    reader.finish()
+    return DeviceCode(format=kind, signatures=signatures, kernels=tuple(names), code=code)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def skip(self, size: int) -> bytes:
+        part = self.data[self.at : self.at + size]
+        assert len(part) == size, f"{size} bytes at {self.at} of {len(self.data)}"
+        self.at += size
+        return part
+
+    def number(self) -> int:
+        return int(struct.unpack("<Q", self.skip(8))[0])
+
+    def numbers(self) -> tuple[int, ...]:
+        count = self.number()
+        return struct.unpack(f"<{count}Q", self.skip(8 * count))
+
+    def text(self) -> bytes:
+        return self.skip(self.number())
+
+    def finish(self) -> None:
+        assert self.at == len(self.data), f"{len(self.data) - self.at} bytes are left over"
+
+
+def _text(data: bytes) -> bytes:
+    return struct.pack("<Q", len(data)) + data
+
+
+def _numbers(values: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<Q{len(values)}Q", len(values), *values)

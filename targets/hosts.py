@@ -1,0 +1,146 @@
+"""Hosts: machines whose CPU drives a device, or is one; what code is generated for, and linked.
+
+A program of this machine loads a library, `model.so`; for others there are objects, `model.tar`,
+unless a compiler that links for them is installed.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wherry.errors import UsageError, listing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One kind of machine."""
+
+    name: str  # what --host takes, as it takes the triple
+    triple: str  # LLVM's; with a version where Apple's linker asks for one
+    cpu: str  # LLVM's name of the least CPU that "cpu" is compiled for there
+    objects: Literal["ELF", "Mach-O", "COFF", "wasm"]  # format of its object files
+    # Prefix of the symbols by which a program finds the models that are linked into it, where that
+    # is how models are linked; "{key}" stands for the compiled folder's key.
+    symbols: str | None = None
+    options: tuple[tuple[str, int], ...] = ()  # of TVM's target
+
+    @property
+    def arch(self) -> str:
+        """The CPU's architecture as LLVM names it, "arm64" being "aarch64"."""
+        return self.triple.partition("-")[0].replace("arm64", "aarch64")
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """TVM's target of code that drives a device."""
+        return {"kind": "llvm", "mtriple": self.triple, **dict(self.options)}
+
+    def linker(self) -> str | None:
+        """The command that links libraries for this host; None: the compiler's own, or none."""
+        cross = "linux" in self.name and self != here()
+        return shutil.which(f"{self.arch}-linux-gnu-g++") if cross else None
+
+    def library(self) -> Literal["so", "tar"]:
+        """What can be made on this machine."""
+        return "so" if self == here() or self.linker() else "tar"
+
+
+# Models have a prefix each: an app may hold many. A page has one model in an instance.
+_APP = "wherry_{key}_"
+HOSTS = {
+    host.name: host
+    for host in (
+        Host(
+            name="linux-x86_64", triple="x86_64-unknown-linux-gnu", cpu="x86-64-v3", objects="ELF"
+        ),
+        Host(
+            name="linux-aarch64", triple="aarch64-unknown-linux-gnu", cpu="generic", objects="ELF"
+        ),
+        Host(
+            name="android",
+            triple="aarch64-linux-android24",
+            cpu="generic",
+            objects="ELF",
+            symbols=_APP,
+        ),
+        Host(
+            name="ios",
+            triple="arm64-apple-ios16.0",
+            cpu="apple-a11",
+            objects="Mach-O",
+            symbols=_APP,
+        ),
+        Host(
+            name="ios-simulator",
+            triple="arm64-apple-ios16.0-simulator",
+            cpu="apple-a14",  # of a Mac: M1 has its cores
+            objects="Mach-O",
+            symbols=_APP,
+        ),
+        Host(
+            name="macabi",
+            triple="arm64-apple-ios16.0-macabi",
+            cpu="apple-a14",
+            objects="Mach-O",
+            symbols=_APP,
+        ),
+        Host(name="macos", triple="arm64-apple-macos13.0", cpu="apple-a14", objects="Mach-O"),
+        Host(name="windows", triple="x86_64-pc-windows-msvc", cpu="x86-64-v3", objects="COFF"),
+        Host(
+            name="wasm32",
+            triple="wasm32-unknown-unknown-wasm",
+            cpu="generic",
+            objects="wasm",
+            symbols="",
+            options=(("vector-width", 128),),  # bits
+        ),
+    )
+}
+SERVERS = ("linux-x86_64", "linux-aarch64", "windows")
+APPLE = ("macos", "macabi", "ios", "ios-simulator")
+
+
+def find(text: str) -> Host:
+    """The host of a name or a triple.
+
+    Raises:
+        UsageError: no such host; the message lists those there are.
+    """
+    for host in HOSTS.values():
+        if text in (host.name, host.triple):
+            return host
+    known = listing(f"{h.name:<14} {h.triple}" for h in HOSTS.values())
+    raise UsageError(f"Unknown host {text!r}; there are\n{known}\nType: --host android")
+
+
+def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:
+    """Check that `host` is one of those that a target can have.
+
+    Raises:
+        UsageError: it is not; the message lists them.
+    """
+    if host.name not in among:
+        raise UsageError(
+            f"Target {target} cannot have the host {host.name}; it can have {', '.join(among)}. "
+            f"Type: --target {target} --host {among[0]}"
+        )
+
+
+def here() -> Host:
+    """This machine.
+
+    Raises:
+        UsageError: it is none of ours.
+    """
+    machine = platform.machine()
+    names = {"linux": f"linux-{machine}", "darwin": "macos", "win32": "windows"}
+    host = HOSTS.get(names.get(sys.platform, ""))
+    if host is None or host.arch not in (machine, machine.replace("arm64", "aarch64")):
+        raise UsageError(
+            f"This machine is {sys.platform} on {machine}; supported are {', '.join(HOSTS)}. "
+            "Type: --host linux-x86_64"
+        )
+    return host

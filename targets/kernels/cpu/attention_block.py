@@ -1,0 +1,296 @@
+"""Some queries over one block of tokens: what all paths through attention.py share.
+
+A block is the `BLOCK` tokens of a sequence from a position that is a multiple of it. The queries of
+a group (neighbouring rows, query heads of one key-value head) go through it together: each key and
+value that is loaded serves all of them, and all sums stay in registers. For each query and in this
+order: the dot products with the keys, one chain of multiply-adds each; the block's softmax; the
+values, token by token, from zero; then one step of the online softmax (Milakov and Gimelshein,
+2018) joins them with the blocks before. A query's operations do not depend on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+
+from wherry.targets.kernels.specs import AttentionSpec
+
+from . import vector as v
+from .isa import Isa
+
+PAGE = 16  # tokens
+BLOCK = 256  # tokens
+LOWEST = -3.0e38
+QUERIES = 12  # of a group, at most
+_LOG2_E = 1.4426950408889634
+_LANES = v.span(0, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """Where queries, keys and values of a step lie; see `KernelSet.attention`."""
+
+    Q: Any
+    Position: Any
+    Ids: Any
+    Pages: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What the online softmax keeps of each query, by slot; all float32."""
+
+    largest: Any  # [slots], largest score so far times scale * log2(e)
+    total: Any  # [slots, 16], sums of the weights, by token modulo 16
+    out: Any  # [slots, e], sums of weight * value
+
+    @classmethod
+    def alloc(cls, slots: Any, head_dim: int) -> Sums:
+        """On the stack if `slots` is a number; needs an enclosing sblock."""
+        return cls(
+            largest=T.sblock_alloc_buffer((slots,), "float32"),
+            total=T.sblock_alloc_buffer((slots, 16), "float32"),
+            out=T.sblock_alloc_buffer((slots, head_dim), "float32"),
+        )
+
+    def clear(self, slot: Any) -> None:
+        """Emit the start of a query: nothing seen."""
+        T.buffer_store(self.largest, T.float32(LOWEST), [slot])
+        T.buffer_store(self.total, v.splat(0.0, 16), [slot, _LANES])
+        for span, lanes in vectors(int(self.out.shape[1])):
+            T.buffer_store(self.out, v.splat(0.0, lanes), [slot, span])
+
+    def add(self, slot: Any, part: Sums, part_slot: Any, isa: Isa) -> None:
+        """Emit what `visit_block` does with a block's sums, here of another slot."""
+        with T.sblock("add"):
+            T.reads()
+            T.writes()
+            old, new = v.let(self.largest[slot]), v.let(part.largest[part_slot])
+            top = v.let(v.maximum(new, old))
+            before, here = (v.exp2(x - top, 1, isa.fma) for x in (old, new))
+            T.buffer_store(self.largest, top, [slot])
+            pairs = [(self.total, part.total, _LANES, 16)]
+            pairs += [(self.out, part.out, *x) for x in vectors(int(self.out.shape[1]))]
+            for mine, other, span, lanes in pairs:
+                added = _joined(mine[slot, span], before, other[part_slot, span], here, lanes, isa)
+                T.buffer_store(mine, added, [slot, span])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Which queries go through a block: `rows` from `row`, `heads` from `head` in each."""
+
+    rows: int
+    heads: int
+    row: Any
+    head: Any
+    kv_head: Any
+    slot: Any  # of the first query; the others follow, row by row
+    stride: int  # slots of a row
+
+    @property
+    def queries(self) -> int:
+        """How many there are."""
+        return self.rows * self.heads
+
+    def place(self, query: Any) -> tuple[Any, Any, Any]:
+        """Row, head and slot of a query."""
+        row, head = query // self.heads, query % self.heads
+        return self.row + row, self.head + head, self.slot + row * self.stride + head
+
+
+def vectors(head_dim: int) -> list[tuple[Any, int]]:
+    """Index and lanes of each vector of a head, as wide as a head is a whole number of."""
+    lanes = next(width for width in (16, 8, 4) if head_dim % width == 0)
+    return [(v.span(c, lanes), lanes) for c in range(0, head_dim, lanes)]
+
+
+def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
+    """Rows and heads of a group: one sum each fits in registers."""
+    most = next(q for q in range(QUERIES, 0, -1) if q == 1 or _fit(isa, q, 1))
+    heads = max(c for c in range(1, shared + 1) if shared % c == 0 and c <= most)
+    return most // heads, heads
+
+
+def visit_block(
+    spec: AttentionSpec, isa: Isa, cache: Cache, sums: Sums, group: Group, block: Any, table: Any
+) -> None:
+    """Emit what block `block` adds to the `sums` of `group`; the sequence's pages are at `table`.
+
+    The last row of the group must see some of the block.
+    """
+    with T.sblock("visit"):
+        T.reads()
+        T.writes()
+        first = v.let(T.Cast("int32", block) * BLOCK)  # position
+        pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
+        last = cache.Position[group.row + (group.rows - 1)]
+        seen = v.let(T.min(last + 1 - first, BLOCK))
+        weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
+        # Of the blocks before, and of this one.
+        factors = T.sblock_alloc_buffer((2, 16), "float32")
+        _scores(isa, cache, group, pages, seen, weights)
+        _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
+        _add_values(isa, cache, sums, group, pages, seen, weights, factors)
+
+
+def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) -> Any:
+    scaled = v.let(new * v.splat(here, lanes))
+    return v.fma(old, v.splat(before, lanes), scaled, lanes, isa.fma)
+
+
+def _fit(isa: Isa, queries: int, vectors: int) -> bool:
+    """Whether registers hold sums of each query times each vector, the vectors, and a query."""
+    loaded = vectors if queries > 1 else 0  # what is used once stays in memory
+    return (queries * vectors + loaded) * (16 // isa.lanes) < isa.registers
+
+
+def _together(isa: Isa, queries: int, most: int) -> int:
+    """Vectors of each query that are summed at once, so that loads are shared, at most `most`."""
+    return next(c for c in (4, 2, 1) if c == 1 or (c <= most and _fit(isa, queries, c)))
+
+
+def _as_float(stored: Any, lanes: int, isa: Isa) -> Any:
+    """Emit the load of a vector of the cache, in float32."""
+    dtype = str(stored.ty.dtype)
+    if dtype.startswith("float16") and not isa.half:
+        return v.let(v.half_to_float(stored, lanes))
+    return v.let(stored if dtype.startswith("float32") else T.Cast(v.float_type(lanes), stored))
+
+
+def _zeros(count: int, lanes: int) -> list[Any]:
+    """Emit accumulators."""
+    made = [T.sblock_alloc_buffer((lanes,), "float32") for _ in range(count)]
+    for acc in made:
+        T.buffer_store(acc, v.splat(0.0, lanes), [v.span(0, lanes)])
+    return made
+
+
+def _multiply_add(
+    accs: Sequence[Any], scalar: Any, values: list[Any], lanes: int, isa: Isa
+) -> None:
+    """Emit acc += scalar * value for each value."""
+    factor, span = v.let(v.splat(scalar, lanes)), v.span(0, lanes)
+    for acc, value in zip(accs, values, strict=True):
+        T.buffer_store(acc, v.fma(factor, value, acc[span], lanes, isa.fma), [span])
+
+
+def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights: Any) -> None:
+    """Emit weights[query] = its dot products with the keys, garbage beyond `seen`."""
+    # More than two pages would often be read in vain at the end.
+    together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
+    columns, queries = range(together), range(group.queries)
+    with T.serial(T.ceildiv(seen, PAGE * together)) as step, T.sblock("scores"):
+        T.reads()
+        T.writes()
+        numbers = [step * together + c for c in columns]
+        # Instead of a page beyond the last one, the last one again.
+        ids = [v.let(cache.Ids[pages + T.min(c, (seen - 1) // PAGE)]) for c in numbers]
+        accs = [_zeros(together, 16) for _ in queries]
+        with T.serial(int(cache.Q.shape[2])) as d:
+            keys = [
+                _as_float(cache.Pages[i, 0, group.kv_head, 0, v.span(d * PAGE, 16)], 16, isa)
+                for i in ids
+            ]
+            for k in queries:
+                row, head, _ = group.place(k)
+                _multiply_add(accs[k], cache.Q[row, head, d], keys, 16, isa)
+        for k in queries:
+            for c, acc in zip(numbers, accs[k], strict=True):
+                T.buffer_store(weights, acc[_LANES], [k, v.span(c * PAGE, 16)])
+
+
+def _softmax(
+    spec: AttentionSpec,
+    isa: Isa,
+    cache: Cache,
+    sums: Sums,
+    group: Group,
+    first: Any,
+    seen: Any,
+    weights: Any,
+    factors: Any,
+) -> None:
+    """Emit scores -> weights (0 where a row does not see), the new maxima and totals."""
+    factor = spec.scale * _LOG2_E
+    count = v.let(T.ceildiv(seen, 16))  # vectors of tokens
+    highest = T.sblock_alloc_buffer((16,), "float32")  # of the block
+    for i in (0, 1):
+        T.buffer_store(factors, v.splat(0.0, 16), [i, _LANES])
+    with T.serial(group.queries) as k, T.sblock("largest"):
+        T.reads()
+        T.writes()
+        row, _, slot = group.place(k)
+        visible = v.let(cache.Position[row] + 1 - first)
+        most = T.sblock_alloc_buffer((16,), "float32")
+        T.buffer_store(most, v.splat(LOWEST, 16), [_LANES])
+        with T.serial(count) as c:
+            tokens = T.ramp(T.int32(0), T.int32(1), 16) < T.broadcast(visible - c * 16, 16)
+            span = v.span(c * 16, 16)
+            score = v.let(T.Select(tokens, weights[k, span], v.splat(LOWEST, 16)))
+            T.buffer_store(weights, score, [k, span])
+            T.buffer_store(most, v.maximum(score, most[_LANES]), [_LANES])
+        new = v.let(v.max_lanes(most[_LANES], 16) * T.float32(factor))
+        old = v.let(sums.largest[slot])
+        top = v.let(v.maximum(new, old))
+        T.buffer_store(highest, new, [k])
+        T.buffer_store(sums.largest, top, [slot])
+        T.buffer_store(factors, old - top, [0, k])
+        T.buffer_store(factors, new - top, [1, k])
+    for i in (0, 1):
+        T.buffer_store(factors, v.exp2(factors[i, _LANES], 16, isa.fma), [i, _LANES])
+    with T.serial(group.queries) as k, T.sblock("weights"):
+        T.reads()
+        T.writes()
+        slot = group.place(k)[2]
+        top = v.let(v.splat(T.float32(0) - highest[k], 16))
+        total = _zeros(1, 16)[0]
+        with T.serial(count) as c:
+            span = v.span(c * 16, 16)
+            x = v.fma(weights[k, span], v.splat(factor, 16), top, 16, isa.fma)
+            weight = v.exp2(x, 16, isa.fma)
+            T.buffer_store(weights, weight, [k, span])
+            T.buffer_store(total, total[_LANES] + weight, [_LANES])
+        old = sums.total[slot, _LANES]
+        joined = _joined(old, factors[0, k], total[_LANES], factors[1, k], 16, isa)
+        T.buffer_store(sums.total, joined, [slot, _LANES])
+
+
+def _add_values(
+    isa: Isa,
+    cache: Cache,
+    sums: Sums,
+    group: Group,
+    pages: Any,
+    seen: Any,
+    weights: Any,
+    factors: Any,
+) -> None:
+    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`."""
+    parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
+    lanes, queries = parts[0][1], range(group.queries)
+    for begin in range(0, len(parts), together):
+        spans = [span for span, _ in parts[begin : begin + together]]
+        accs = [_zeros(len(spans), lanes) for _ in queries]
+        with T.serial(T.ceildiv(seen, PAGE)) as page, T.sblock("page"):
+            T.reads()
+            T.writes()
+            place = v.let(cache.Ids[pages + page])
+            with T.serial(T.min(seen - page * PAGE, PAGE)) as token, T.sblock("token"):
+                T.reads()
+                T.writes()
+                values = [
+                    _as_float(cache.Pages[place, 1, group.kv_head, token, span], lanes, isa)
+                    for span in spans
+                ]
+                for k in queries:
+                    _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
+        for k in queries:
+            slot = group.place(k)[2]
+            for span, acc in zip(spans, accs[k], strict=True):
+                old, new = sums.out[slot, span], acc[v.span(0, lanes)]
+                joined = _joined(old, factors[0, k], new, factors[1, k], lanes, isa)
+                T.buffer_store(sums.out, joined, [slot, span])

@@ -1,0 +1,115 @@
+"""Packed integer weights: the layout that all kernels of the schemes "q4" and "q8" read.
+
+    W int32 [ceil(N/16), G, words, 16]    S scale_dtype [ceil(N/16), G, 16]    G = ceil(K/32)
+
+W[p, g, j, c] belongs to row 16p + c and to group g, the weights from k = 32g. "q4" has four words:
+the low nibble of byte b is the weight 4j + b of the group, its high nibble 16 + 4j + b. "q8" has
+eight: byte b is the weight 4j + b. So a row's words, those of q4 split into their nibbles, are
+eight operands of an int8 dot product with consecutive activations.
+Value = (integer - zero) * S; S is 0 in rows beyond N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from wherry.targets.kernels.specs import LinearSpec, Scheme
+
+from .tiles import PANEL, panels
+
+GROUP = 32  # weights that share a scale
+Shape = tuple[tuple[int, ...], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntLayout:
+    """Where a group's integers are in its words."""
+
+    bits: int
+    zero: int  # the integer that stands for 0
+
+    @property
+    def words(self) -> int:
+        """Words of a row in a group; as many as the stored layout has."""
+        return self.bits
+
+    @property
+    def mask(self) -> int:
+        """All bits of one integer."""
+        return (1 << self.bits) - 1
+
+    def places(self, word: int) -> list[tuple[int, int]]:
+        """Shift of each integer in a word, and its place in the group."""
+        halves = 8 // self.bits
+        return [
+            (8 * b + self.bits * half, 16 * half + 4 * word + b)
+            for b in range(4)
+            for half in range(halves)
+        ]
+
+
+LAYOUTS: dict[Scheme, IntLayout] = {
+    "q4": IntLayout(bits=4, zero=7),
+    "q8": IntLayout(bits=8, zero=127),
+}
+
+
+def groups(in_features: int) -> int:
+    """Groups along K; the last may be partly used."""
+    return -(-in_features // GROUP)
+
+
+def packed_shapes(spec: LinearSpec) -> tuple[Shape, Shape]:
+    """Shapes and dtypes of W and S."""
+    count, g = panels(spec.out_features), groups(spec.in_features)
+    words = LAYOUTS[spec.scheme].words
+    return ((count, g, words, PANEL), "int32"), ((count, g, PANEL), str(spec.scale_dtype))
+
+
+def pack_integers(spec: LinearSpec) -> PrimFunc:
+    """(q_weight uint32 [N, G * words], q_scale [N, G], W, S)."""
+    n, g = spec.out_features, groups(spec.in_features)
+    (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
+    words = shape[2]
+    word = _interleaved if spec.scheme == "q4" else _as_stored
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def pack(q_weight: T.handle, q_scale: T.handle, packed: T.handle, scales: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        Q = T.match_buffer(q_weight, (n, words * g), "uint32")
+        QS = T.match_buffer(q_scale, (n, g), scale_dtype)
+        W = T.match_buffer(packed, shape, "int32")
+        S = T.match_buffer(scales, scale_shape, scale_dtype)
+        for p in T.parallel(shape[0]):
+            for i, c in T.grid(g, PANEL):
+                with T.sblock("pack"):
+                    T.reads()
+                    T.writes()
+                    # Rows beyond N repeat the last one, with scale 0.
+                    row = T.min(p * PANEL + c, n - 1)
+                    S[p, i, c] = T.if_then_else(
+                        p * PANEL + c < n, QS[row, i], T.Cast(scale_dtype, T.float32(0))
+                    )
+                    for j in T.unroll(words):
+                        W[p, i, j, c] = word(Q, row, i, j)
+
+    return pack
+
+
+def _as_stored(Q: Any, row: Any, g: Any, j: Any) -> Any:
+    return T.reinterpret("int32", Q[row, g * 8 + j])
+
+
+def _interleaved(Q: Any, row: Any, g: Any, j: Any) -> Any:
+    """Four nibbles from 4j and four from 16 + 4j, in the low and high halves of four bytes."""
+    low, high = (Q[row, g * 4 + half + j // 2] >> T.Cast("uint32", j % 2 * 16) for half in (0, 2))
+    word = T.uint32(0)
+    for b in range(4):
+        nibble = T.uint32(15)
+        word = word | ((low >> T.uint32(4 * b)) & nibble) << T.uint32(8 * b)
+        word = word | ((high >> T.uint32(4 * b)) & nibble) << T.uint32(8 * b + 4)
+    return T.reinterpret("int32", word)

@@ -1,0 +1,139 @@
+"""Matrix times few vectors: a lane of `linear` is a thread, so neighbours read neighbouring groups.
+
+A block has some columns for one row, or for four rows that share the reading of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm.script import tirx as T
+
+from . import emit as e
+from .linear import Operands, Plan, eight, finish, inverses_of
+from .weights import GROUP, WORD, WORDS
+
+Words = Callable[[Any], list[Any]]  # of k: eight elements of a row of x, from k on
+
+
+def launch_few_rows(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
+    """Emit the kernel for blocks of `rows` rows."""
+    threads = plan.few_threads
+    columns = threads // plan.lanes * plan.outputs
+
+    def block(block: Any, first: Any, thread: Any) -> None:
+        last = T.Cast("int32", m) - 1
+        indices = [e.let(T.min(first * rows + r, last)) if rows > 1 else first for r in range(rows)]
+        inverses: list[Any] = [None] * rows
+        if plan.spec.norm_eps is not None:
+            inverses = inverses_of(plan, tensors.x, indices, thread)
+        loads: list[Words] = [
+            lambda k, row=row, inverse=inverse: eight(plan, tensors, row, inverse, k)
+            for row, inverse in zip(indices, inverses, strict=True)
+        ]
+        first_column = e.let(block * columns)
+
+        def store(r: int, column: Any, sums: list[Any]) -> None:
+            inside = column < plan.spec.width
+            if rows > 1:
+                inside = T.And(inside, first * rows + r <= last)
+            e.when(inside, lambda: finish(plan, tensors, indices[r], column, sums))
+
+        multiply(plan, tensors, loads, first_column, thread, threads, plan.outputs, store)
+
+    e.launch((-(-plan.spec.width // columns), (m + rows - 1) // rows), threads, block)
+
+
+def multiply(
+    plan: Plan,
+    tensors: Operands,
+    loads: Sequence[Words],
+    first_column: Any,
+    thread: Any,
+    threads: int,
+    outputs: int,
+    store: Callable[[int, Any, list[Any]], None],
+    place: Callable[[Any], Any] = lambda column: column,
+    partial: Any = None,
+) -> None:
+    """Emit the sums of `outputs` columns a thread column, from `first_column` on.
+
+    Args:
+        plan: of the linear.
+        tensors: of the linear.
+        loads: of each row of x.
+        first_column: of this block.
+        thread: its index.
+        threads: of the block.
+        outputs: columns of each thread.
+        store: called once a row as `store(row, column, sums)`, in a branch of some threads.
+        place: row of the weight for a column; beyond the last, any.
+        partial: shared float32 [rows * sums * threads]; None: allocated here.
+    """
+    lanes, across = plan.lanes, threads // plan.lanes
+    halves = (0, plan.spec.width) if plan.spec.gated else (0,)
+    lane, own = e.let(thread % lanes), e.let(first_column + thread // lanes)
+    weight_rows = [
+        e.let(place(T.min(own + c * across, plan.spec.width - 1)) + half)
+        for c in range(outputs)
+        for half in halves
+    ]
+    size = len(loads) * len(weight_rows)
+    sums = e.private(size)
+    partial = e.shared((size * threads,)) if partial is None else partial
+    for i in range(size):
+        T.buffer_store(sums, T.float32(0), [i])
+    e.over(plan.groups, lanes, lane, lambda g: _add_group(tensors, loads, weight_rows, sums, g))
+    for i in range(size):
+        T.buffer_store(partial, sums[i], [i * threads + thread])
+    e.barrier()
+
+    def reduced(r: int, i: int, column: Any) -> Any:
+        """The sum of the lanes of one column."""
+        start = e.let(((r * len(weight_rows) + i) * across + column) * lanes)
+        total = e.private(1)
+        T.buffer_store(total, T.float32(0), [0])
+        with T.serial(lanes) as j:
+            T.buffer_store(total, total[0] + partial[start + j], [0])
+        return total[0]
+
+    def output(index: Any) -> None:
+        column = e.let(index % across)
+        for r in range(len(loads)):
+            for c in range(outputs):
+
+                def put(r: int = r, c: int = c) -> None:
+                    first = c * len(halves)
+                    found = [reduced(r, first + i, column) for i in range(len(halves))]
+                    store(r, e.let(first_column + c * across + column), found)
+
+                e.when(index // across == r * outputs + c, put)
+
+    e.over(len(loads) * outputs * across, threads, thread, output)
+
+
+def _add_group(
+    tensors: Operands, loads: Sequence[Words], weight_rows: list[Any], sums: Any, group: Any
+) -> None:
+    weights, size = tensors.weights, len(loads) * len(weight_rows)
+    group = e.let(group)
+    opened = [weights.group(row, group) for row in weight_rows]
+    into = e.private(size) if weights.has_scales else sums
+    if weights.has_scales:
+        for i in range(size):
+            T.buffer_store(into, T.float32(0), [i])
+    for word in range(WORDS):
+        xs = [load(group * GROUP + word * WORD) for load in loads]
+        for c, numbers in enumerate(opened):
+            for i, w in enumerate(numbers(word)):
+                w = e.let(w) if len(xs) > 1 else w
+                for r, x in enumerate(xs):
+                    at = r * len(opened) + c
+                    T.buffer_store(into, e.fma(x[i], w, into[at]), [at])
+    if weights.has_scales:
+        for c, row in enumerate(weight_rows):
+            scale = weights.scale(row, group)
+            for r in range(len(loads)):
+                at = r * len(opened) + c
+                T.buffer_store(sums, e.fma(into[at], scale, sums[at]), [at])

@@ -1,0 +1,103 @@
+"""Apple GPUs: "metal" in programs for macOS, "metal:macabi" in apps that Mac Catalyst brings there.
+
+What TVM makes is source in Metal's language, which the device's driver compiles, through TVM's run
+time with fast math: sums may be added in another order than they are written in, and so a row's
+last bits may depend on its company there. All of Apple's GPUs since A11 and M1 have groups of 1024
+threads, 32 threads of them in step, and 32 KiB for a group.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.ir import Call, Op
+from tvm.tirx import PrimFunc
+from tvm_ffi import structural_map
+
+from wherry.errors import UsageError
+
+from . import hosts
+from .kernels.by_name import KernelsByName
+from .kernels.gpu import GpuKernels, GpuLimits
+from .kernels.kernel_set import PackedLinear
+from .target import TargetPreset
+
+THREADS = 256  # of a group: a kernel that needs many registers could not have all 1024
+SHARED_MEMORY_BYTES = 32768
+BUFFERS = 31  # that a kernel can take; one of them holds the plain values
+SIMD_WIDTH = 32
+VARIANTS = {None: "macos", "macabi": "macabi"}
+
+
+def preset(variant: str | None) -> TargetPreset:
+    """The preset of a Mac's GPU.
+
+    Raises:
+        UsageError: there is no such variant.
+    """
+    if variant not in VARIANTS:
+        raise UsageError(
+            f"Unknown target 'metal:{variant}'; after the colon goes macabi, or nothing. "
+            "Type: --target metal"
+        )
+    return apple_gpu("metal" if variant is None else f"metal:{variant}", VARIANTS[variant])
+
+
+def apple_gpu(name: str, host: str) -> TargetPreset:
+    """The preset called `name`, of a GPU in a device whose programs have the host `host`."""
+    limits = GpuLimits(
+        threads_per_block=THREADS,
+        shared_memory_bytes=SHARED_MEMORY_BYTES,
+        storage_buffers=BUFFERS - 1,
+    )
+    device: dict[str, Any] = {
+        "kind": "metal",
+        "max_threads_per_block": THREADS,
+        "max_num_threads": THREADS,
+        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
+        "max_function_args": BUFFERS,
+        "thread_warp_size": SIMD_WIDTH,
+    }
+    there = hosts.HOSTS[host]
+    return TargetPreset(
+        name=name,
+        device=device,
+        host=there.target,
+        library=there.library(),
+        features=(),
+        dtype="float32",
+        kv_dtype="float32",
+        kernels=MetalKernels(GpuKernels(limits, device)),
+        hosts=hosts.APPLE,
+    )
+
+
+class MetalKernels(KernelsByName):
+    """Kernels of any GPU, with angles as exact as elsewhere."""
+
+    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+        """See KernelsByName."""
+        found = super().kernel(op, spec)
+        return with_precise_angles(found) if isinstance(found, PrimFunc) else found
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """See KernelsByName."""
+        return with_precise_angles(super().schedule(func))
+
+
+def with_precise_angles(func: PrimFunc) -> PrimFunc:
+    """Take cosine and sine from Metal's precise functions: fast ones are 1e-4 off.
+
+        T.cos(x)                    T.call_pure_extern("float32", "precise::cos", x)
+
+    Source of the error: Metal Shading Language Specification, "Numerical Compliance".
+    """
+
+    def rewrite(call: Call) -> Any:
+        name = call.op.name.removeprefix("tirx.") if isinstance(call.op, Op) else ""
+        if name not in ("cos", "sin"):
+            return call
+        return tirx.call_pure_extern(str(call.ty.dtype), f"precise::{name}", *call.args)
+
+    return func.with_body(structural_map(func.body, (Call, rewrite)))

@@ -1,0 +1,78 @@
+"""AMD's GPUs, as machine code: "rocm:gfx1100", or "rocm" where Linux drives one.
+
+TVM's package has no run time for ROCm: such a library is for programs that bring one. On this
+machine an AMD GPU runs models through Vulkan.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import UsageError
+
+from .cpu import host
+from .kernels.by_name import KernelsByName
+from .kernels.gpu import GpuKernels, GpuLimits
+from .rocm_toolchain import RocmToolchain
+from .target import TargetPreset
+from .variants import ROCM_CODES, chosen
+
+THREADS = 256  # of a group: TVM's code generator states that its kernels have no more
+SHARED_MEMORY_BYTES = 65536
+TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")  # where Linux describes AMD's GPUs
+
+
+def preset(variant: str | None) -> TargetPreset:
+    """The preset of the GPU that `variant` names, or of this machine's.
+
+    Raises:
+        UsageError: it is none of ROCM_CODES, or None and there is no such GPU here.
+    """
+    here = [code for code in gpus_here() if code in ROCM_CODES]
+    if variant is None and not here:
+        known = ", ".join(f"rocm:{code} ({what})" for code, what in ROCM_CODES.items())
+        raise UsageError(
+            "Target rocm is for one GPU, and this machine has none of AMD's; name it: "
+            f"{known}. Type: --target rocm:gfx1100"
+        )
+    (code,) = chosen("rocm", variant or here[0], ROCM_CODES)
+    wave = wave_of(code)
+    device: dict[str, Any] = {
+        "kind": "rocm",
+        "mcpu": code,
+        "max_threads_per_block": THREADS,
+        "max_num_threads": THREADS,
+        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
+        "thread_warp_size": wave,
+    }
+    limits = GpuLimits(threads_per_block=THREADS, shared_memory_bytes=SHARED_MEMORY_BYTES)
+    return TargetPreset(
+        name=f"rocm:{code}",
+        device=device,
+        host=host(),
+        library="so",
+        features=(),
+        dtype="float32",
+        kv_dtype="float32",
+        kernels=KernelsByName(GpuKernels(limits, device)),
+        toolchain=RocmToolchain(wave),
+        codes=(code,),
+    )
+
+
+def wave_of(code: str) -> int:
+    """Threads that run in step: 64 on data-centre GPUs (CDNA), 32 on the others (RDNA)."""
+    return 64 if code.startswith("gfx9") else 32
+
+
+def gpus_here() -> list[str]:
+    """Codes of this machine's AMD GPUs, as its driver numbers them."""
+    found = []
+    for path in sorted(TOPOLOGY.glob("*/properties"), key=lambda p: int(p.parent.name)):
+        values = dict(line.split()[:2] for line in path.read_text().splitlines() if " " in line)
+        version = int(values.get("gfx_target_version", 0))  # 90010: 9, 0, 10
+        if version:  # a CPU has 0
+            major, minor, step = version // 10000, version // 100 % 100, version % 100
+            found.append(f"gfx{major}{minor}{step:x}")
+    return found

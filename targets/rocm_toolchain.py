@@ -1,0 +1,149 @@
+"""What machine code for AMD's GPUs takes: LLVM's linker, ROCm's mathematics, and words of ours.
+
+While a `RocmToolchain` is active, TVM links with them. Neither a GPU nor a driver is used.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tvm_ffi
+from tvm import IRModule, tirx
+from tvm.ir import Call
+from tvm_ffi import structural_map
+
+from wherry import settings
+from wherry.errors import ToolchainError
+
+from .toolchain import Tool
+
+OWN_CODE = Path(__file__).with_name("amdgcn.ll")
+_BUILD = "target.build.rocm"
+_LINK = "tvm_callback_rocm_link"
+_BITCODE = "tvm_callback_rocm_bitcode_path"
+# The functions, and constants that choose among their variants: results as IEEE 754 has them.
+_LIBRARIES = (
+    "ocml",
+    "oclc_correctly_rounded_sqrt_on",
+    "oclc_daz_opt_off",
+    "oclc_finite_only_off",
+    "oclc_unsafe_math_off",
+)
+_PLACES = (  # where ROCm, Debian and Fedora put them
+    "opt/rocm*/amdgcn/bitcode",
+    "usr/lib/*/amdgcn/bitcode",
+    "usr/lib*/clang/*/amdgcn/bitcode",
+    "usr/lib*/clang/*/lib/amdgcn/bitcode",
+)
+_LINKERS = ("usr/bin/ld.lld-*",)
+
+
+@dataclass(frozen=True, slots=True)
+class RocmToolchain:
+    """See `Toolchain`.
+
+    Args:
+        wave: threads of the GPU that run in step: 32 or 64.
+    """
+
+    wave: int
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The linker, and ROCm's device libraries."""
+        linker, libraries = find_linker(), find_libraries()
+        return (
+            Tool(name="ld.lld", found=linker, fix="apt-get install lld"),
+            Tool(
+                name="ROCm's device libraries",
+                found=None if libraries is None else str(libraries),
+                fix="apt-get install rocm-device-libs",
+            ),
+        )
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let TVM link with the tools."""
+        linker, libraries = find_linker(), find_libraries()
+        assert linker and libraries, "entered when no tool is missing"
+        build = tvm_ffi.get_global_func(_BUILD)
+        bitcode = [*_LIBRARIES, f"oclc_wavefrontsize64_{'on' if self.wave == 64 else 'off'}"]
+        files = [*(str(libraries / f"{name}.bc") for name in bitcode), str(OWN_CODE)]
+        with ExitStack() as stack:
+            for name, function in (
+                (_BUILD, lambda mod, target: build(_with_barriers(mod), target)),
+                (_BITCODE, lambda: files),
+                (_LINK, lambda code: link(bytes(code), linker)),
+            ):
+                stack.enter_context(_registered(name, function))
+            yield
+
+
+def link(code: bytes, linker: str) -> bytes:
+    """An object file as the shared library that ROCm loads.
+
+    Raises:
+        ToolchainError: with the linker's words; a function may be missing.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.o"
+        path.write_bytes(code)
+        made = path.with_suffix(".hsaco")
+        command = [linker, "--no-undefined", "-shared", str(path), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True)
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip()[-2000:]
+            raise ToolchainError(f"{linker} cannot link the kernels:\n{words}")
+        return made.read_bytes()
+
+
+def find_linker() -> str | None:
+    """Path of ld.lld: PATH's, ROCm's own, or one that has its version in its name."""
+    if found := shutil.which("ld.lld"):
+        return found
+    versioned = (p for place in _LINKERS for p in sorted(Path("/").glob(place), reverse=True))
+    places = (_rocm() / "llvm" / "bin" / "ld.lld", *versioned)
+    return next((str(place) for place in places if place.is_file()), None)
+
+
+def find_libraries() -> Path | None:
+    """The folder of ROCm's device libraries."""
+    own = _rocm() / "amdgcn" / "bitcode"
+    for folder in (own, *(p for place in _PLACES for p in sorted(Path("/").glob(place)))):
+        if all((folder / f"{name}.bc").is_file() for name in _LIBRARIES):
+            return folder
+    return None
+
+
+def _rocm() -> Path:
+    return settings.rocm_path() or Path("/opt/rocm")
+
+
+def _with_barriers(mod: IRModule) -> IRModule:
+    """Barriers of TVM's as calls of ours; see amdgcn.ll."""
+
+    def rewrite(call: Call) -> Any:
+        if getattr(call.op, "name", "") != "tirx.tvm_storage_sync":
+            return call
+        assert call.args[0].value == "shared", call
+        return tirx.call_extern("void", "wherry_barrier")
+
+    for var, func in mod.functions_items():
+        mod[var] = func.with_body(structural_map(func.body, (Call, rewrite)))
+    return mod
+
+
+@contextmanager
+def _registered(name: str, function: Callable[..., Any]) -> Iterator[None]:
+    before = tvm_ffi.get_global_func(name)
+    tvm_ffi.register_global_func(name, function, override=True)
+    try:
+        yield
+    finally:
+        tvm_ffi.register_global_func(name, before, override=True)

@@ -1,0 +1,167 @@
+// Runs kernels as Metal would, one thread at a time: a thread is a fibre, which yields at barriers.
+//
+// Finds what a device would answer with wrong numbers now and then: barriers that some threads of
+// a group do not reach, memory of the group that is read before it is written (it starts as NaNs),
+// and, because the order of threads changes from barrier to barrier and from group to group, a
+// barrier that is missing. Limits are those of the smallest Apple GPUs (family 4).
+#include "emulator.h"
+
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+#include <ucontext.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory.h"
+
+namespace emulator {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kMostGroupMemory = 32768;
+constexpr int kMostBuffers = 31;
+constexpr size_t kStack = 64 << 10;
+
+struct Fibre {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[kStack]};
+  unsigned position[3];
+  int line = 0;  // of the barrier it waits at; 0: it ended
+};
+
+class Group {
+ public:
+  static Group& of_this_thread() {
+    static thread_local Group group;
+    return group;
+  }
+
+  void run(const Kernel& kernel, Thread thread, const unsigned* extents, bool backwards) {
+    kernel_ = &kernel;
+    thread_ = thread;
+    if (kernel.memory != nullptr) {
+      std::memset(kernel.memory, 0xff, static_cast<size_t>(kernel.memory_end - kernel.memory));
+    }
+    start(extents);
+    do {
+      backwards = !backwards;
+      for (size_t i = 0; i < count_; ++i) resume(backwards ? count_ - 1 - i : i);
+    } while (all_wait());
+  }
+
+  void wait(int line) {
+    Fibre& fibre = *fibres_[running_];
+    fibre.line = line;
+    swapcontext(&fibre.context, &scheduler_);
+  }
+
+ private:
+  static void enter() {
+    Group& group = of_this_thread();
+    Fibre& fibre = *group.fibres_[group.running_];
+    Thread thread = group.thread_;
+    thread.position = fibre.position;
+    group.kernel_->call(thread);
+    fibre.line = 0;
+  }
+
+  void start(const unsigned* extents) {
+    count_ = size_t{extents[0]} * extents[1] * extents[2];
+    while (fibres_.size() < count_) fibres_.push_back(std::make_unique<Fibre>());
+    for (size_t i = 0; i < count_; ++i) {
+      Fibre& fibre = *fibres_[i];
+      fibre.position[0] = static_cast<unsigned>(i % extents[0]);
+      fibre.position[1] = static_cast<unsigned>(i / extents[0] % extents[1]);
+      fibre.position[2] = static_cast<unsigned>(i / extents[0] / extents[1]);
+      getcontext(&fibre.context);
+      fibre.context.uc_stack.ss_sp = fibre.stack.get();
+      fibre.context.uc_stack.ss_size = kStack;
+      fibre.context.uc_link = &scheduler_;
+      makecontext(&fibre.context, enter, 0);
+    }
+  }
+
+  void resume(size_t i) {
+    running_ = i;
+    swapcontext(&scheduler_, &fibres_[i]->context);
+  }
+
+  // Whether there is a barrier to pass; all threads or none stand there.
+  bool all_wait() const {
+    for (size_t i = 1; i < count_; ++i) {
+      if (fibres_[i]->line != fibres_[0]->line) {
+        TVM_FFI_THROW(RuntimeError)
+            << "kernel " << kernel_->name << ": thread 0 is at line " << fibres_[0]->line
+            << " and thread " << i << " at line " << fibres_[i]->line
+            << " (0: its end): a barrier has to be reached by all threads of a group";
+      }
+    }
+    return fibres_[0]->line != 0;
+  }
+
+  const Kernel* kernel_ = nullptr;
+  Thread thread_{};
+  std::vector<std::unique_ptr<Fibre>> fibres_;
+  size_t count_ = 0;
+  size_t running_ = 0;
+  ucontext_t scheduler_;
+};
+
+[[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {
+  TVM_FFI_THROW(ValueError) << "kernel " << kernel.name << " " << what;
+  throw;
+}
+
+void check_limits(const Kernel& kernel, const unsigned* extents) {
+  unsigned threads = extents[3] * extents[4] * extents[5];
+  if (threads > kMostThreads) refuse(kernel, "has groups of " + std::to_string(threads));
+  auto memory = kernel.memory_end - kernel.memory;
+  if (memory > kMostGroupMemory)
+    refuse(kernel, "uses " + std::to_string(memory) + " bytes a group");
+  int buffers = kernel.buffers + (kernel.scalars > 0 ? 1 : 0);
+  if (buffers > kMostBuffers) refuse(kernel, "binds " + std::to_string(buffers) + " buffers");
+}
+
+void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
+  int count = kernel.buffers + kernel.scalars;
+  if (args.size() != count + kernel.axis_count) {
+    refuse(kernel, "was called with " + std::to_string(args.size()) + " values");
+  }
+  std::vector<void*> buffers;
+  for (int i = 0; i < kernel.buffers; ++i) {
+    buffers.push_back(static_cast<Buffer*>(args[i].cast<void*>())->bytes.data());
+  }
+  std::vector<int64_t> scalars;  // all sizes and offsets of ours are integers
+  for (int i = kernel.buffers; i < count; ++i) scalars.push_back(args[i].cast<int64_t>());
+  unsigned extents[6] = {1, 1, 1, 1, 1, 1};
+  for (int i = 0; i < kernel.axis_count; ++i) {
+    extents[kernel.axes[i]] = static_cast<unsigned>(args[count + i].cast<int64_t>());
+  }
+  check_limits(kernel, extents);
+  unsigned groups = 0, block[3];
+  for (block[2] = 0; block[2] < extents[2]; ++block[2]) {
+    for (block[1] = 0; block[1] < extents[1]; ++block[1]) {
+      for (block[0] = 0; block[0] < extents[0]; ++block[0]) {
+        Thread thread{buffers.data(), scalars.data(), block, nullptr};
+        Group::of_this_thread().run(kernel, thread, extents + 3, ++groups % 2 == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace emulator
+
+int metal_launch(const emulator::Kernel* kernel, const void* args, int count) {
+  TVM_FFI_SAFE_CALL_BEGIN();
+  emulator::launch(*kernel, {static_cast<const tvm::ffi::AnyView*>(args), count});
+  TVM_FFI_SAFE_CALL_END();
+}
+
+void metal_barrier(bool of_threadgroup_memory, int line) {
+  // A negative line never fits those of others: what follows is the error of all_wait.
+  emulator::Group::of_this_thread().wait(of_threadgroup_memory ? line : -line);
+}

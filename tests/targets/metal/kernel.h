@@ -1,0 +1,84 @@
+// Makes a function that tvm-ffi finds in a library of each kernel, from the kernel's own signature.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "emulator.h"
+
+namespace emulator {
+
+// Fetches arguments from left to right; the group's position comes before the thread's.
+struct Cursor {
+  Thread from;
+  int positions = 0;
+  const unsigned* next() { return positions++ == 0 ? from.block : from.position; }
+};
+
+template <class T>
+struct Argument;
+template <class T>
+struct Argument<T*> {
+  static constexpr int kBuffers = 1, kScalars = 0;
+  static T* take(Cursor& at) { return static_cast<T*>(*at.from.buffers++); }
+};
+template <class T>
+struct Argument<const T&> {
+  static constexpr int kBuffers = 0, kScalars = sizeof(T) / 8;
+  static const T& take(Cursor& at) { return *static_cast<const T*>(at.from.scalars); }
+};
+struct Position {
+  static constexpr int kBuffers = 0, kScalars = 0;
+};
+template <>
+struct Argument<uint> : Position {
+  static uint take(Cursor& at) { return *at.next(); }
+};
+template <>
+struct Argument<uint2> : Position {
+  static uint2 take(Cursor& at) {
+    const unsigned* p = at.next();
+    return {p[0], p[1]};
+  }
+};
+template <>
+struct Argument<uint3> : Position {
+  static uint3 take(Cursor& at) {
+    const unsigned* p = at.next();
+    return {p[0], p[1], p[2]};
+  }
+};
+
+template <class... A>
+struct Call {  // constructed with braces: arguments are evaluated in their order
+  Call(void (*function)(A...), A... arguments) { function(arguments...); }
+};
+
+template <auto kFunction>
+struct Signature;
+template <class... A, void (*kFunction)(A...)>
+struct Signature<kFunction> {
+  static constexpr int kBuffers = (0 + ... + Argument<A>::kBuffers);
+  static constexpr int kScalars = (0 + ... + Argument<A>::kScalars);
+  static void call(Thread from) {
+    Cursor at{from};
+    Call<A...>{kFunction, Argument<A>::take(at)...};
+  }
+};
+
+}  // namespace emulator
+
+#define METAL_KERNEL(index, name, ...)                                                   \
+  extern "C" __attribute__((weak)) char __start_group_##index[], __stop_group_##index[]; \
+  extern "C" int __tvm_ffi_##name(void*, const void* args, int count, void*) {           \
+    using S = emulator::Signature<kernel_##index::name>;                                 \
+    static constexpr int axes[] = {__VA_ARGS__};                                         \
+    static const emulator::Kernel self{#name,                                            \
+                                       S::call,                                          \
+                                       S::kBuffers,                                      \
+                                       S::kScalars,                                      \
+                                       axes,                                             \
+                                       sizeof axes / sizeof *axes,                       \
+                                       __start_group_##index,                            \
+                                       __stop_group_##index};                            \
+    return metal_launch(&self, args, count);                                             \
+  }

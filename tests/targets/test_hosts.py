@@ -1,0 +1,166 @@
+"""Libraries for other machines than this: what is in them, and who can use them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tvm
+import tvm_ffi
+
+from wherry.artifact import machine_problems, read_manifest, verify
+from wherry.compiler import api
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.errors import ArtifactError, UsageError
+from wherry.targets import hosts
+from wherry.targets.target import KINDS, find
+
+from .. import object_files
+from ..tiny_models import Runner, compiled, save
+
+# Target, host: format, CPU, platform of the objects; what SystemLib is called with begins so.
+MADE = {
+    ("metal", None): ("Mach-O", "aarch64", "macos 13.0", None),
+    ("metal:macabi", None): ("Mach-O", "aarch64", "macabi 16.0", "wherry_"),
+    ("iphone", None): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
+    ("iphone:simulator", None): ("Mach-O", "aarch64", "ios-simulator 16.0", "wherry_"),
+    ("metal", "ios"): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
+    ("android", None): ("ELF", "aarch64", "", "wherry_"),
+    ("android:mali", None): ("ELF", "aarch64", "", "wherry_"),
+    ("webgpu", None): ("wasm", "wasm32", "", ""),
+    ("opencl", "windows"): ("COFF", "x86_64", "", None),
+    ("cpu", "windows"): ("COFF", "x86_64", "", None),
+    ("cpu:cortex-a76", "android"): ("ELF", "aarch64", "", "wherry_"),
+    ("cpu", "arm64-apple-macos13.0"): ("Mach-O", "aarch64", "macos 13.0", None),
+}
+DEVICE_CODE = {
+    "metal": b"kernel void",
+    "opencl": b"__kernel void",
+    "webgpu": b"@compute @workgroup_size",
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    save(folder, "llama", num_hidden_layers=1)
+    return folder
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(("target", "host"), MADE)
+def test_objects_are_the_host_s(model, target, host):
+    limits = Limits(max_batch=8, prefill_chunk=64)
+    folder = ensure_artifact(str(model), target=target, host=host, limits=limits)
+    manifest = verify(folder, machine=False)
+    format_, arch, platform, symbols = MADE[target, host]
+    found = object_files.of(folder / manifest.library)
+    data, code = sorted(found, key=lambda f: not f.name.endswith("devc.o"))
+    assert {(f.format, f.arch, f.platform) for f in found} == {(format_, arch, platform)}
+    kind = manifest.target["kind"]
+    assert (kind == "llvm") == target.startswith("cpu")
+    assert (DEVICE_CODE.get(kind, b"") in data.data) and manifest.target["name"]
+    said = manifest.target["objects"]
+    assert said["format"] == format_
+    if symbols is None:
+        assert "symbols" not in said and b"SystemLibSymbol" not in data.data
+    else:
+        prefix = f"wherry_{manifest.key}_" if symbols else ""
+        assert said["symbols"] == prefix
+        assert b"TVMFFIEnvModRegisterSystemLibSymbol" in data.data
+        assert f"{prefix}__tvm_ffi_".encode() in code.data
+    (problem,) = machine_problems(manifest.target)
+    assert manifest.target["host"] in problem
+    with pytest.raises(ArtifactError, match=f"compiled for {manifest.target['host']}"):
+        verify(folder)
+
+
+@pytest.mark.cpu
+def test_objects_for_linux_are_elf_with_and_without_a_linker(model, monkeypatch):
+    name = next(n for n in ("linux-aarch64", "linux-x86_64") if n != hosts.here().name)
+    monkeypatch.setattr(hosts.shutil, "which", lambda name: None)
+    limits = Limits(max_batch=8, prefill_chunk=64)
+    folder = ensure_artifact(str(model), target="opencl", host=name, limits=limits)
+    found = object_files.of(folder / "model.tar")
+    assert {(f.format, f.arch) for f in found} == {("ELF", name.partition("-")[2])}
+    assert read_manifest(folder).target["objects"] == {"format": "ELF"}
+
+
+@pytest.mark.cpu
+def test_a_program_finds_the_model_that_is_linked_into_it(model, monkeypatch, tmp_path):
+    """As an app does it, with this machine in the part of the phone."""
+    here, expected = hosts.here(), Runner(compiled(model)).step({0: [3, 1, 4]})[0]
+    monkeypatch.setitem(hosts.HOSTS, here.name, replace(here, symbols="wherry_{key}_"))
+    preset = replace(find("cpu"), library="tar")
+    monkeypatch.setattr(api, "find_target", lambda text, host: preset)
+    folder = compiled(model)
+    target = read_manifest(folder).target
+    assert machine_problems(target) == [
+        "its library is an archive of objects, which wait for a linker"
+    ]
+    for file in object_files.of(folder / "model.tar"):
+        (tmp_path / file.name.rpartition("/")[2]).write_bytes(file.data)
+    program = tmp_path / "program.so"
+    objects = sorted(map(str, tmp_path.glob("*.o")))
+    subprocess.run(["g++", "-shared", *objects, "-o", str(program)], check=True)
+    ctypes.CDLL(str(program))
+    linked = tvm_ffi.system_lib(target["objects"]["symbols"])
+    monkeypatch.setattr(tvm.runtime, "load_module", lambda path: linked)
+    assert np.array_equal(Runner(folder).step({0: [3, 1, 4]})[0], expected)
+
+
+def test_hosts_have_names_and_triples():
+    for name, host in hosts.HOSTS.items():
+        assert hosts.find(name) is host and hosts.find(host.triple) is host
+        assert find("cpu", name).host["mtriple"] == host.triple if name != "wasm32" else True
+    with pytest.raises(UsageError, match=r"(?s)'beos'.*android .*aarch64-linux-android24"):
+        hosts.find("beos")
+    assert find("cpu", hosts.here().name).record() == find("cpu").record()
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "said"),
+    [
+        ("metal", "windows", "Target metal cannot have the host windows; it can have macos, mac"),
+        ("webgpu", "ios", "it can have wasm32"),
+        ("android", "linux-aarch64", "it can have android"),
+        ("cpu", "wasm32", "linux-x86_64, linux-aarch64, android"),
+        ("opencl", "ios", "linux-x86_64, linux-aarch64, windows"),
+        ("cpu:znver4", "ios", "no CPU called 'znver4' on ios"),
+        ("cpu:x86-64-v3+", "android", r"no level 'x86-64-v3\+' on android"),
+        ("metal:x", None, "macabi"),
+        ("iphone:x", None, "simulator"),
+        ("android:x", None, "mali"),
+        ("webgpu:x", None, "--target webgpu"),
+    ],
+)
+def test_what_does_not_go_together(target, host, said):
+    with pytest.raises(UsageError, match=said):
+        find(target, host)
+
+
+def test_limits_of_presets():
+    def limits(text):
+        return find(text).kernels.kernels.limits
+
+    assert limits("metal") == limits("iphone") == limits("iphone:simulator")
+    assert (limits("metal").shared_memory_bytes, limits("metal").storage_buffers) == (32768, 30)
+    assert limits("android").threads_per_block == 2 * limits("android:mali").threads_per_block
+    page = limits("webgpu")
+    assert (page.threads_per_block, page.shared_memory_bytes, page.storage_buffers) == (
+        256,
+        16384,
+        8,
+    )
+    assert {find(kind).record()["name"].partition(":")[0] for kind in KINDS} == set(KINDS)
+
+
+def test_levels_for_another_system():
+    levels = find("cpu:x86-64-v3+", "windows")
+    assert levels.library == "tar" and len(levels.variants) == 3
+    assert {p.host["mtriple"] for p in (levels, *levels.variants)} == {"x86_64-pc-windows-msvc"}
+    assert json.dumps(levels.variants[-1].objects("k")) == '{"format": "COFF"}'

@@ -1,0 +1,70 @@
+"""Linears with what stands before and after them, on an OpenCL device against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import FusedLinearSpec
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+
+from .. import gpu
+from .test_cpu_linear import portable
+
+pytestmark = pytest.mark.gpu
+KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
+ROWS = 70  # more than a tile
+CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual
+    "norm": (200, 96, "q4", "float32", True, False, False),
+    "norm, rows not aligned": (36, 44, "f32", None, True, False, False),
+    "norm and gate": (2 * 84, 64, "q4", "float16", True, True, False),
+    "gate": (2 * 5, 40, "f16", None, False, True, False),
+    "residual": (70, 1088, "q4", "float32", False, False, True),
+    "wide": (2100, 33, "f32", None, True, False, True),
+}
+
+
+def expected(spec, x, weight, norm, residual):
+    x = x.astype("float64")
+    if spec.norm_eps is not None:
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + spec.norm_eps) * norm
+    y = x @ weight.T.astype("float64")
+    if spec.gated:
+        gate, up = np.split(y, 2, -1)
+        y = gate / (1 + np.exp(-gate)) * up
+    return y + residual if spec.residual else y
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fused_linear(case):
+    n, k, scheme, scale_dtype, normed, gated, residual = CASES[case]
+    rng = np.random.default_rng(n + k)
+    spec = FusedLinearSpec(
+        out_features=n,
+        in_features=k,
+        scheme=scheme,
+        scale_dtype=scale_dtype,
+        norm_eps=1e-5 if normed else None,
+        gated=gated,
+        residual=residual,
+    )
+    kernel = KERNELS.fused_linear(spec)
+    compute = gpu.build("opencl", kernel.compute)
+    stored, weight = portable(rng, n, k, scheme, scale_dtype)
+    x = rng.standard_normal((ROWS, k)).astype("float32")
+    norm = rng.uniform(0.5, 2, k).astype("float32")
+    r = rng.standard_normal((ROWS, spec.width)).astype("float32")
+
+    def run(rows):
+        y = np.full((len(rows), spec.width), np.nan, "float32")
+        scratch = [np.full(len(rows), np.nan, "float32") for _ in kernel.scratch]
+        inputs = [x[rows], *([norm] if normed else []), *stored, *([r[rows]] if residual else [])]
+        return compute(*inputs, y, *scratch)[len(inputs)]
+
+    y = run(np.arange(ROWS))
+    exact = expected(spec, x, weight, norm, r)
+    assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < 2e-6
+    # One row, a few and many go to different kernels: the same bits.
+    for some in ([3], [0, 69, 5], range(20, 28), range(61, 70), rng.permutation(ROWS)):
+        assert np.array_equal(run(np.array(some)), y[np.array(some)])
+    assert run(np.arange(0)).shape == (0, spec.width)
