@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wherry.artifact import Manifest
-from wherry.devices import list_devices
+from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
-from wherry.plugins import PLUGINS
 
 PAGE = 16  # tokens; a cache is a whole number of pages
 SHARE = 0.5  # of what the weights leave free, for the cache: others live here too
@@ -35,7 +34,7 @@ def room(device: str) -> Room:
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return Room(available())
-    found = list_devices(kind) if kind in PLUGINS else []
+    found = list_devices(kind) if kind in KINDS else []
     index = index or "0"
     if not index.isdecimal() or int(index) >= len(found):  # opening it says what is wrong
         return Room(None)

@@ -66,6 +66,9 @@ def gpu(**changes):
         "largest_buffer_bytes": 4_000_000_000,
         "discrete": True,
         "driver": "1",
+        "software": False,
+        "threads_per_block": 1024,
+        "code": None,
     }
     return Device(**{**facts, **changes})
 
@@ -78,7 +81,7 @@ def test_memory_of_a_device(monkeypatch):
     shared = memory.room("vulkan:2")
     assert 10_000_000 < shared.free < 10**15 and shared.share == 0.5
     assert memory.room("vulkan:3").free is None  # opening it is the error
-    assert memory.room("cuda:0").free is None
+    assert memory.room("rocm:0").free is None
 
 
 @pytest.mark.gpu
