@@ -25,6 +25,13 @@ quant = click.option(
     metavar="SCHEME",
     help="How weights are stored: q4f16_1 (default), q4f32_1, q0f16, q0f32.",
 )
+kv_dtype = click.option(
+    "--kv-dtype",
+    type=click.Choice(["auto", "float32", "float16"]),
+    default="auto",
+    show_default=True,
+    help="How keys and values are kept; auto: what suits the target.",
+)
 target = click.option(
     "--target",
     default="auto",
