@@ -1,19 +1,26 @@
 """Apple GPUs: "metal" in programs for macOS, "metal:macabi" in apps that Mac Catalyst brings there.
 
-What TVM makes is source in Metal's language, which the device's driver compiles. Other than the
-kernels' common ground (see kernels/gpu/emit.py), all of Apple's GPUs since A11 and M1 have groups
-of 1024 threads, 32 threads of them in step, and 32 KiB for a group.
+What TVM makes is source in Metal's language, which the device's driver compiles, through TVM's run
+time with fast math: sums may be added in another order than they are written in, and so a row's
+last bits may depend on its company there. All of Apple's GPUs since A11 and M1 have groups of 1024
+threads, 32 threads of them in step, and 32 KiB for a group.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tvm import tirx
+from tvm.ir import Call, Op
+from tvm.tirx import PrimFunc
+from tvm_ffi import structural_map
+
 from wherry.errors import UsageError
 
 from . import hosts
 from .kernels.by_name import KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
+from .kernels.kernel_set import PackedLinear
 from .target import TargetPreset
 
 THREADS = 256  # of a group: a kernel that needs many registers could not have all 1024
@@ -61,6 +68,36 @@ def apple_gpu(name: str, host: str) -> TargetPreset:
         features=(),
         dtype="float32",
         kv_dtype="float32",
-        kernels=KernelsByName(GpuKernels(limits, device)),
+        kernels=MetalKernels(GpuKernels(limits, device)),
         hosts=hosts.APPLE,
     )
+
+
+class MetalKernels(KernelsByName):
+    """Kernels of any GPU, with angles as exact as elsewhere."""
+
+    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+        """See KernelsByName."""
+        found = super().kernel(op, spec)
+        return with_precise_angles(found) if isinstance(found, PrimFunc) else found
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """See KernelsByName."""
+        return with_precise_angles(super().schedule(func))
+
+
+def with_precise_angles(func: PrimFunc) -> PrimFunc:
+    """Take cosine and sine from Metal's precise functions: fast ones are 1e-4 off.
+
+        T.cos(x)                    T.call_pure_extern("float32", "precise::cos", x)
+
+    Source of the error: Metal Shading Language Specification, "Numerical Compliance".
+    """
+
+    def rewrite(call: Call) -> Any:
+        name = call.op.name.removeprefix("tirx.") if isinstance(call.op, Op) else ""
+        if name not in ("cos", "sin"):
+            return call
+        return tirx.call_pure_extern(str(call.ty.dtype), f"precise::{name}", *call.args)
+
+    return func.with_body(structural_map(func.body, (Call, rewrite)))

@@ -19,16 +19,13 @@ import tvm_ffi
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
+from wherry.targets.metal import with_precise_angles
+from wherry.targets.target import find
+
 REQUIRED = "WHERRY_REQUIRE_CLANG"  # set in CI, where PoCL brings clang
 HERE = Path(__file__).parent / "targets" / "metal"
 CLANGS = ("clang++", *(f"clang++-{v}" for v in range(25, 13, -1)))
 AXES = [f"{scope}.{axis}" for scope in ("blockIdx", "threadIdx") for axis in "xyz"]
-TARGET = {
-    "kind": "metal",
-    "max_threads_per_block": 256,
-    "max_shared_memory_per_block": 32768,
-    "thread_warp_size": 32,
-}
 
 
 @cache
@@ -147,8 +144,10 @@ def as_cplusplus(parts: dict[str, tuple[list[str], str]]) -> str:
 def build(func: PrimFunc) -> Callable[..., list[np.ndarray]]:
     """Compile; the result takes NumPy arrays and returns them all as the kernel left them."""
     there = device()
-    module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
-    target = Target(TARGET, host={"kind": "llvm"})
+    module = tvm.IRModule(
+        {"kernel": with_precise_angles(func).with_attr("global_symbol", "kernel")}
+    )
+    target = Target(dict(find("metal").device), host={"kind": "llvm"})
     with tempfile.TemporaryDirectory() as scratch:  # the compiler's own module cannot run
         path = Path(scratch) / "kernel.so"
         tvm.compile(module, target=target).export_library(str(path))
