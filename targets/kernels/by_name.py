@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tvm.tirx import PrimFunc
 
@@ -18,8 +18,7 @@ from .specs import (
     SwiGLUSpec,
 )
 
-
-Answer = PrimFunc | PackedLinear | FusedKernel | None
+Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
 # What a set may have in addition: several operations in one, which passes ask for.
 FUSED: dict[str, Any] = {"fused_linear": FusedLinearSpec}
