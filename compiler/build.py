@@ -23,6 +23,7 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .device_limits import require_limits
 from .device_sources import device_sources
 from .export import Program
 
@@ -78,6 +79,7 @@ def build_library(
 
     Raises:
         ToolchainError: a tool that the target needs is not here.
+        UsageError: the model's kernels are too large for the target's blocks.
     """
     inputs = PipelineInputs(
         kernels=target.kernels, bounds=deployment.bounds(), stored=program.stored
@@ -104,6 +106,8 @@ def build_library(
     storage = _Storage()
 
     def seen(phase: str, mod: IRModule) -> None:
+        if phase == "schedule":
+            require_limits(mod, target)
         if phase == "link":
             storage.visit_expr(mod["forward"])
         on_phase(phase, mod)

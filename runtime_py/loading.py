@@ -18,6 +18,7 @@ from wherry.artifact import (
     verify,
     write_atomically,
 )
+from wherry.cuda_driver import require_code
 from wherry.errors import UsageError
 
 from . import chat_template, jit, memory
@@ -105,7 +106,10 @@ def native_core(
     config: Mapping[str, int],
 ) -> Core:
     """Open the real core; see NativeCore."""
-    open_runtime(device.partition(":")[0])
+    kind = device.partition(":")[0]
+    open_runtime(kind)
+    if kind == "cuda":
+        require_code(manifest.target["codes"])
     packed = pack_dir(manifest)
     packed.mkdir(parents=True, exist_ok=True)
     options = {**options, "pack_dir": str(packed)}

@@ -12,21 +12,8 @@ from .cuda_toolchain import CudaToolchain
 from .kernels.by_name import KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
 from .target import TargetPreset
-from .variants import chosen
+from .variants import CUDA_CODES, chosen
 
-CODES = {
-    "sm_75": "T4, RTX 20",
-    "sm_80": "A100",
-    "sm_86": "RTX 30, A10",
-    "sm_87": "Jetson Orin",
-    "sm_89": "RTX 40, L4, L40",
-    "sm_90": "H100, H200, GH200",
-    "sm_100": "B200, GB200",
-    "sm_103": "B300, GB300",
-    "sm_110": "Jetson Thor",
-    "sm_120": "RTX 50",
-    "sm_121": "DGX Spark",
-}
 USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves the others
 THREADS = 1024  # of a block
 SHARED_MEMORY_BYTES = 49152  # that a kernel may declare; more has to be asked for at the launch
@@ -39,7 +26,7 @@ def preset(variant: str | None) -> TargetPreset:
     Raises:
         UsageError: there is no such code.
     """
-    codes = USUAL if variant is None else chosen("cuda", variant, CODES, several=True)
+    codes = USUAL if variant is None else chosen("cuda", variant, CUDA_CODES, several=True)
     device: dict[str, Any] = {
         "kind": "cuda",
         "arch": codes[0],

@@ -19,8 +19,9 @@ from .kernels.gpu import GpuKernels, GpuLimits
 from .kernels.kernel_set import FusedKernel
 from .storage_half import with_storage_half
 from .target import TargetPreset
+from .variants import GROUP_SIZES
 
-THREADS = ("64", "128", "256")  # of a work-group, what a variant names; the last is the default
+THREADS = GROUP_SIZES  # what a variant names
 SHARED_MEMORY_BYTES = 32768  # what OpenCL 1.2 promises
 
 

@@ -16,18 +16,8 @@ from .kernels.by_name import KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
 from .rocm_toolchain import RocmToolchain
 from .target import TargetPreset
-from .variants import chosen
+from .variants import ROCM_CODES, chosen
 
-CODES = {
-    "gfx90a": "MI210, MI250",
-    "gfx942": "MI300, MI325",
-    "gfx1030": "RX 6800, RX 6900",
-    "gfx1100": "RX 7900",
-    "gfx1101": "RX 7700, RX 7800",
-    "gfx1151": "Ryzen AI Max",
-    "gfx1200": "RX 9060",
-    "gfx1201": "RX 9070",
-}
 THREADS = 256  # of a group: TVM's code generator states that its kernels have no more
 SHARED_MEMORY_BYTES = 65536
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")  # where Linux describes AMD's GPUs
@@ -37,16 +27,16 @@ def preset(variant: str | None) -> TargetPreset:
     """The preset of the GPU that `variant` names, or of this machine's.
 
     Raises:
-        UsageError: it is none of CODES, or None and there is no such GPU here.
+        UsageError: it is none of ROCM_CODES, or None and there is no such GPU here.
     """
-    here = [code for code in gpus_here() if code in CODES]
+    here = [code for code in gpus_here() if code in ROCM_CODES]
     if variant is None and not here:
-        known = ", ".join(f"rocm:{code} ({what})" for code, what in CODES.items())
+        known = ", ".join(f"rocm:{code} ({what})" for code, what in ROCM_CODES.items())
         raise UsageError(
             "Target rocm is for one GPU, and this machine has none of AMD's; name it: "
             f"{known}. Type: --target rocm:gfx1100"
         )
-    (code,) = chosen("rocm", variant or here[0], CODES)
+    (code,) = chosen("rocm", variant or here[0], ROCM_CODES)
     wave = wave_of(code)
     device: dict[str, Any] = {
         "kind": "rocm",

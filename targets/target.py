@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from wherry.errors import UsageError
+from wherry.errors import ToolchainError, UsageError
 
+from .auto import candidates
 from .hosts import SERVERS, Host, require_host
 from .hosts import find as find_host
 from .kernels.by_name import KernelsByName
-from .toolchain import Toolchain
+from .toolchain import Toolchain, require
+from .variants import closest
+
+_log = logging.getLogger(__name__)
 
 KINDS = (
     "cpu",
@@ -98,13 +103,15 @@ def find(text: str, host: str | None = None) -> TargetPreset:
     Raises:
         UsageError: no such target, or it cannot have that host; the message lists those there are.
     """
+    if text == "auto":
+        return find("cpu", host) if host else _best()
     kind, _, variant = text.partition(":")
-    if kind == "auto" and not variant:
-        kind = "cpu"  # the one device there is yet
     if kind not in KINDS:
+        fix = closest(kind, KINDS) or "cpu"
         raise UsageError(
             f"Unknown target {text!r}; there are auto, {', '.join(KINDS)} and, for another machine "
-            "of that kind, cpu:NAME with a name of LLVM's (cpu:x86-64-v3). Type: --target cpu"
+            "of a kind, KIND:NAME: cpu:x86-64-v3, cuda:sm_90, rocm:gfx1100, opencl:64. "
+            f"Type: --target {fix}"
         )
     module = importlib.import_module(f".{kind}", __package__)
     there = find_host(host) if host else None
@@ -113,3 +120,17 @@ def find(text: str, host: str | None = None) -> TargetPreset:
         return machine
     preset: TargetPreset = module.preset(variant or None)
     return preset.on(there) if there else preset
+
+
+def _best() -> TargetPreset:
+    """The target of this machine's best device for which there are tools."""
+    for candidate in candidates():
+        preset = find(candidate.target)
+        try:
+            require(preset.name, preset.toolchain.tools() if preset.toolchain else ())
+        except ToolchainError as e:
+            _log.warning("%s, which goes unused. %s", candidate.reason, e)
+            continue
+        _log.info("Target auto is %s: %s", preset.name, candidate.reason)
+        return preset
+    raise AssertionError("the CPU takes no tools")

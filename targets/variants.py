@@ -1,4 +1,7 @@
-"""What may follow the colon of a target, and what to say of anything else."""
+"""What may follow the colon of a target, and what to say of anything else.
+
+This module does not import TVM: a target is chosen before it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,31 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from wherry.errors import UsageError, listing
+
+CUDA_CODES = {
+    "sm_75": "T4, RTX 20",
+    "sm_80": "A100",
+    "sm_86": "RTX 30, A10",
+    "sm_87": "Jetson Orin",
+    "sm_89": "RTX 40, L4, L40",
+    "sm_90": "H100, H200, GH200",
+    "sm_100": "B200, GB200",
+    "sm_103": "B300, GB300",
+    "sm_110": "Jetson Thor",
+    "sm_120": "RTX 50",
+    "sm_121": "DGX Spark",
+}
+ROCM_CODES = {
+    "gfx90a": "MI210, MI250",
+    "gfx942": "MI300, MI325",
+    "gfx1030": "RX 6800, RX 6900",
+    "gfx1100": "RX 7900",
+    "gfx1101": "RX 7700, RX 7800",
+    "gfx1151": "Ryzen AI Max",
+    "gfx1200": "RX 9060",
+    "gfx1201": "RX 9070",
+}
+GROUP_SIZES = ("64", "128", "256")  # threads of a group for any GPU; the last is the default
 
 
 def chosen(

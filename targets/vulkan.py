@@ -15,8 +15,9 @@ from .kernels.by_name import KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
 from .spirv import SpirvToolchain
 from .target import TargetPreset
+from .variants import GROUP_SIZES
 
-THREADS = ("64", "128", "256")  # of a workgroup, what a variant names; the last is the default
+THREADS = GROUP_SIZES  # what a variant names
 SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
 
 

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "wherry"
-BASE = {"artifact", "errors", "plugins", "settings", "tags"}  # modules beside the packages
+# Modules beside the packages.
+BASE = {
+    "artifact",
+    "cuda_driver",
+    "devices",
+    "errors",
+    "plugins",
+    "settings",
+    "tags",
+    "tvm_runtime",
+}
 ALLOWED = {
     "cli": {"compiler", "runtime", "targets"},
     "compiler": {"passes", "models", "quant", "targets"},

@@ -29,6 +29,7 @@ std::string quoted(const std::string& text) {
 void write_facts(std::ostringstream& out, const DeviceFacts& facts) {
   out << "{\"name\": " << quoted(facts.name) << ", \"driver\": " << quoted(facts.driver)
       << ", \"discrete\": " << (facts.discrete ? "true" : "false")
+      << ", \"software\": " << (facts.software ? "true" : "false")
       << ", \"memory\": " << facts.memory << ", \"available_memory\": " << facts.available_memory
       << ", \"largest_buffer\": " << facts.largest_buffer
       << ", \"threads_per_block\": " << facts.threads_per_block

@@ -18,6 +18,7 @@ struct DeviceFacts {
   std::string name;
   std::string driver;
   bool discrete = false;         // with memory of its own, which the host does not share
+  bool software = false;         // a CPU that plays a GPU
   uint64_t memory = 0;           // in all
   int64_t available_memory = 0;  // what is left of it; -1: the driver does not tell
   uint64_t largest_buffer = 0;   // that a kernel may use

@@ -91,12 +91,6 @@ class TestCommands:
         assert "rms_norm" in (tmp_path / "dump" / "3_fuse.py").read_text()
 
 
-def test_doctor():
-    done = wherry("doctor", "--json")
-    found = json.loads(done.stdout)
-    assert found["ok"] and found["checks"]["cpu"]["found"].startswith("cpu:"), found
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

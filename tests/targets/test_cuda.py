@@ -11,10 +11,11 @@ import pytest
 from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError, UsageError
-from wherry.targets.cuda import CODES, USUAL
+from wherry.targets.cuda import USUAL
 from wherry.targets.cuda_toolchain import compile_cuda, find_nvcc, known_codes
 from wherry.targets.target import find
 from wherry.targets.toolchain import require
+from wherry.targets.variants import CUDA_CODES
 
 from ..device_binaries import CUBIN, EM_CUDA, PTX, Elf, fatbin_entries, packed
 from ..tiny_models import save
@@ -82,7 +83,7 @@ def test_the_presets():
     assert many.name == "cuda:sm_80+sm_90" and many.codes == ("sm_80", "sm_90")
     assert many.device["arch"] == "sm_80" and many.device["thread_warp_size"] == 32
     assert find("cuda").codes == USUAL
-    for code in CODES:
+    for code in CUDA_CODES:
         assert find(f"cuda:{code}").codes == (code,)
     with pytest.raises(UsageError, match=r"(?s)sm_90 +H100.*Type: --target cuda:sm_90$"):
         find("cuda:sm_9O")

@@ -8,7 +8,7 @@ import pytest
 from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from ..opencl import build
+from .. import gpu
 from .test_cpu_linear import portable
 
 pytestmark = pytest.mark.gpu
@@ -49,7 +49,7 @@ def test_fused_linear(case):
         residual=residual,
     )
     kernel = KERNELS.fused_linear(spec)
-    compute = build(kernel.compute)
+    compute = gpu.build("opencl", kernel.compute)
     stored, weight = portable(rng, n, k, scheme, scale_dtype)
     x = rng.standard_normal((ROWS, k)).astype("float32")
     norm = rng.uniform(0.5, 2, k).astype("float32")

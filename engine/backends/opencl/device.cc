@@ -138,7 +138,8 @@ backends::DeviceFacts OpenClDevice::facts() const {
   facts.name = text(kDeviceName);
   facts.driver = text(kDriverVersion);
   bool own = number<Uint>(kHostUnifiedMemory) == 0;
-  facts.discrete = own && (number<Bits>(kDeviceType) & kTypeCpu) == 0;
+  facts.software = (number<Bits>(kDeviceType) & kTypeCpu) != 0;
+  facts.discrete = own && !facts.software;
   facts.memory = number<uint64_t>(kGlobalMemSize);
   facts.available_memory = -1;
   facts.largest_buffer = number<uint64_t>(kMaxMemAllocSize);

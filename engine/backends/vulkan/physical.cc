@@ -134,6 +134,7 @@ backends::DeviceFacts PhysicalDevice::facts() const {
   facts.name = properties.deviceName;
   facts.driver = driver;
   facts.discrete = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  facts.software = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   facts.memory = memory.memoryHeaps[heap].size;
   facts.available_memory = left_of(*this, heap);
   facts.largest_buffer = largest_buffer();

@@ -18,9 +18,9 @@ __attribute__((visibility("default"))) const char* wherry_vulkan_open(const char
                                                                       const char* cache_folder);
 
 /*
- * The devices as JSON: {"devices": [{"name", "driver", "discrete", "memory", "available_memory",
- * "largest_buffer", "threads_per_block", "shared_memory"}], "problems"}; sizes in bytes,
- * available_memory -1 where the driver does not tell. Valid until the next call.
+ * The devices as JSON: {"devices": [{"name", "driver", "discrete", "software", "memory",
+ * "available_memory", "largest_buffer", "threads_per_block", "shared_memory"}], "problems"}; sizes
+ * in bytes, available_memory -1 where the driver does not tell. Valid until the next call.
  */
 __attribute__((visibility("default"))) const char* wherry_vulkan_devices();
 

@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -15,19 +16,30 @@ import click
 import wherry
 from wherry import settings
 
+from . import doctor_text
+
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def doctor_command(as_json: bool) -> None:
-    """Check what compiling and running need. Ends with 1 if something is missing."""
+    """Check what compiling and running need, and list devices and the tools of all targets.
+
+    Ends with 1 if something is missing that `wherry run` needs on this machine's CPU.
+    """
     checks = {name: _attempt(check) for name, check in _CHECKS.items()}
-    good = all(c["ok"] for c in checks.values())
+    report = {
+        "ok": all(c["ok"] for c in checks.values()),
+        "checks": checks,
+        "devices": _devices(),
+        "targets": _targets(),
+        "auto": _attempt(_auto),
+    }
     if as_json:
-        click.echo(json.dumps({"ok": good, "checks": checks}, indent=2))
+        click.echo(json.dumps(report, indent=2))
     else:
-        for name, check in checks.items():
-            click.echo(f"{'ok  ' if check['ok'] else 'FAIL'}  {name:<12} {check['found']}")
-    if not good:
+        for line in doctor_text.lines(report):
+            click.echo(line)
+    if not report["ok"]:
         sys.exit(1)
 
 
@@ -39,6 +51,38 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
         return {"ok": False, "found": f"{type(e).__name__}: {e}"}
 
 
+def _devices() -> dict[str, dict[str, Any]]:
+    """Of each kind: the devices, and what went wrong while they were looked for."""
+    from wherry import devices
+
+    found: dict[str, dict[str, Any]] = {}
+    for kind in devices.KINDS:
+        try:
+            listed = [asdict(device) for device in devices.list_devices(kind)]
+            found[kind] = {"devices": listed, "problem": devices.problems(kind)}
+        except Exception as e:
+            found[kind] = {"devices": [], "problem": str(e)}
+    return found
+
+
+def _targets() -> dict[str, list[dict[str, Any]]]:
+    """Of each target: the tools that it takes beyond TVM, with what to type for those missing."""
+    from wherry.targets.target import KINDS, find
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for kind in KINDS:
+        preset = find("rocm:gfx1100" if kind == "rocm" else kind)  # "rocm" is this machine's GPU
+        tools = preset.toolchain.tools() if preset.toolchain else ()
+        found[kind] = [asdict(tool) for tool in tools]
+    return found
+
+
+def _auto() -> str:
+    from wherry.targets.target import find
+
+    return find("auto").name
+
+
 def _packages() -> str:
     names = ("apache-tvm", "apache-tvm-ffi", "numpy", "tokenizers")
     found = [f"{name} {version(name)}" for name in names]
@@ -46,8 +90,7 @@ def _packages() -> str:
 
 
 def _core() -> str:
-    from wherry.plugins import find_core
-    from wherry.runtime.core_library import open_core
+    from wherry.runtime.core_library import find_core, open_core
 
     library = open_core()
     return f"ABI {library.core_version()}, {find_core()}"

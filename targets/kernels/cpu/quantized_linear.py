@@ -133,11 +133,12 @@ def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
     """Emit prefetches of weights for later: the hardware's own stop at the end of a 4 KiB page.
 
     They may run past the last weight; a prefetch does not fault. How far ahead and into which cache
-    was measured: bytes arrive twice as late as nibbles for the same work, and while several rows
-    are computed they would be pushed out of the first cache again.
+    was measured, on a Zen 4: further than one thread needs, because two wait longer; bytes are as
+    much work as nibbles and come twice as late, so that several rows would push them out of the
+    first cache before their use.
     """
     words = int(W.shape[2])
-    ahead, cache = (4096, v.L1) if words == 4 else (8192, v.L1 if height == 1 else v.L2)
+    ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)
     later = g + ahead // (4 * PANEL * words)
     for j in range(words):
         v.prefetch(T.address_of(W[p, later, j, 0]), cache)

@@ -1,0 +1,97 @@
+"""Whether a device can run the kernels of a model: their blocks' threads and shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tvm import DataType, IRModule, tirx
+
+from wherry.errors import UsageError, listing
+from wherry.targets.target import TargetPreset
+
+_PARTS = ("body", "block", "then_case", "else_case", "init")  # of statements, where they have them
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one block of a kernel takes."""
+
+    threads: int
+    shared_bytes: int
+
+
+def require_limits(mod: IRModule, target: TargetPreset) -> None:
+    """Check every scheduled PrimFunc against the target's limits.
+
+    Raises:
+        UsageError: with all kernels that take more than the target's blocks have.
+    """
+    limits: Mapping[str, Any] = target.device
+    if "max_shared_memory_per_block" not in limits:
+        return  # a CPU
+    threads = int(limits["max_num_threads"])
+    shared = int(limits["max_shared_memory_per_block"])
+    problems: list[str] = []
+    for var, func in mod.functions_items():
+        for demand in demands(func.body) if isinstance(func, tirx.PrimFunc) else ():
+            if demand.threads > threads:
+                problems.append(f"{var.name_hint}: {demand.threads} threads, not {threads}")
+            if demand.shared_bytes > shared:
+                problems.append(
+                    f"{var.name_hint}: {demand.shared_bytes} bytes of shared memory, not {shared}"
+                )
+    if problems:
+        kind = target.name.partition(":")[0]
+        smaller = "" if kind == target.name else f"--target {kind}, whose blocks are larger, or "
+        raise UsageError(
+            f"This model's kernels take more than a block of target {target.name} has:\n"
+            f"{listing(problems)}\nType: {smaller}--target cpu"
+        )
+
+
+def demands(stmt: Any, shared: int = 0) -> Iterator[Demand]:
+    """Of each kernel that a scheduled statement launches.
+
+    Args:
+        stmt: of a PrimFunc.
+        shared: bytes that were allocated above it.
+    """
+    if _tag(stmt):
+        yield Demand(*_block(stmt, 1, shared))
+        return
+    shared += _allocated(stmt)  # above the loops of threads: counted for each kernel below
+    for part in _parts(stmt):
+        yield from demands(part, shared)
+
+
+def _block(stmt: Any, threads: int, shared: int) -> tuple[int, int]:
+    """Threads and bytes of a block, given those of what is around `stmt`."""
+    tag = _tag(stmt)
+    if tag.startswith("threadIdx") and isinstance(stmt.extent, tirx.IntImm):
+        threads *= int(stmt.extent)
+    below = [_block(part, threads, 0) for part in _parts(stmt)]
+    most = max((t for t, _ in below), default=threads)
+    return most, shared + _allocated(stmt) + sum(s for _, s in below)
+
+
+def _tag(stmt: Any) -> str:
+    binding = getattr(stmt, "thread_binding", None)
+    return "" if binding is None else str(binding.thread_tag)
+
+
+def _allocated(stmt: Any) -> int:
+    """Bytes of shared memory that the statement itself allocates."""
+    buffers = getattr(stmt, "alloc_buffers", ())
+    return sum(
+        prod(int(extent) for extent in b.shape) * DataType(str(b.dtype)).itemsize
+        for b in buffers
+        if str(b.scope()).startswith("shared")
+    )
+
+
+def _parts(stmt: Any) -> list[Any]:
+    parts = [getattr(stmt, name, None) for name in _PARTS]
+    return [*(p for p in parts if p is not None), *getattr(stmt, "seq", ())]

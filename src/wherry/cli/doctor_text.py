@@ -1,0 +1,63 @@
+"""The report of `wherry doctor` for people."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+_MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "yellow"}
+
+
+def lines(report: dict[str, Any]) -> Iterator[str]:
+    """Three sections and a verdict; `report` is what --json prints."""
+    yield _title("This machine")
+    for name, check in report["checks"].items():
+        yield _row("ok" if check["ok"] else "FAIL", name, check["found"])
+    yield _title("Devices beside the CPU")
+    for kind, found in report["devices"].items():
+        for device in found["devices"]:
+            yield _row("ok", kind, _device(device))
+        if not found["devices"]:
+            yield _row("none", kind, found["problem"] or "no device")
+    yield _title("Targets to compile for (all but cpu are optional)")
+    for kind, tools in report["targets"].items():
+        missing = [tool for tool in tools if tool["found"] is None]
+        present = ", ".join(f"{tool['name']} {tool['found']}" for tool in tools if tool["found"])
+        fixes = "; ".join(f"{tool['name']}: {tool['fix']}" for tool in missing)
+        yield _row("lacks" if missing else "ok", kind, fixes or present or "takes nothing more")
+    yield _title("Verdict")
+    auto = report["auto"]
+    yield _row("ok" if auto["ok"] else "FAIL", "--target auto", auto["found"])
+    if not report["ok"]:
+        yield _row("FAIL", "wherry run", "something that it needs is missing, see above")
+
+
+def _title(text: str) -> str:
+    return click.style(f"\n{text}", bold=True)
+
+
+def _row(mark: str, name: str, text: str) -> str:
+    start = f"  {click.style(f'{mark:<5}', fg=_MARKS[mark])}  {name:<13} "
+    column = 2 + 5 + 2 + 13 + 1
+    width = max(40, shutil.get_terminal_size((100, 24)).columns - column)
+    parts = [
+        part
+        for line in text.splitlines() or [""]
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+    ]
+    return start + f"\n{' ' * column}".join(parts)
+
+
+def _device(device: dict[str, Any]) -> str:
+    parts = [device["name"], f"{device['memory_bytes'] / 1e9:.1f} GB"]
+    if device["code"]:
+        parts.append(device["code"])
+    if device["driver"]:
+        parts.append(f"driver {device['driver']}")
+    if device["software"]:
+        parts.append("a CPU that plays a GPU")
+    return ", ".join(parts)

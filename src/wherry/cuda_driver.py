@@ -1,0 +1,159 @@
+"""NVIDIA's driver, asked for its GPUs; and the libraries that TVM's run time for CUDA needs.
+
+This module imports neither TVM nor NumPy. A process may ask before it uses a GPU: no context is
+made, and no memory is taken.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from wherry import settings
+from wherry.errors import ToolchainError
+
+DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+CUDART = "libcudart.so.13"  # what TVM's run time is linked with
+_INTEGRATED, _MAJOR, _MINOR = 18, 75, 76  # CUdevice_attribute
+_RESULTS = {  # CUresult: what people meet
+    100: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
+    101: "a GPU is not usable",
+    803: "the driver's library and its kernel module are of different versions",
+    804: "this GPU does not take a driver of this version",
+    999: "the driver's kernel module does not answer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU; its place in the list is its number."""
+
+    name: str
+    code: str  # of its machine code: "sm_90"
+    memory_bytes: int
+    discrete: bool  # has memory of its own
+    driver: str  # the newest CUDA that the driver runs: "13.0"
+
+
+@cache
+def _driver() -> tuple[ctypes.CDLL | None, str]:
+    """The driver, ready; else None, and what is wrong with it ("" if it is just not there)."""
+    try:
+        driver = ctypes.CDLL(DRIVER)
+    except OSError:
+        return None, ""
+    status = int(driver.cuInit(0))
+    if status:
+        return None, f"NVIDIA's driver: {_RESULTS.get(status, f'cuInit fails with {status}')}"
+    return driver, ""
+
+
+def problem() -> str:
+    """What is wrong with NVIDIA's driver; "" if nothing, or if there is none."""
+    return _driver()[1]
+
+
+def gpus() -> list[Gpu]:
+    """NVIDIA's GPUs, in CUDA's order; [] where there are none, and `problem` may say why."""
+    driver, _ = _driver()
+    if driver is None:
+        return []
+    version, count = ctypes.c_int(), ctypes.c_int()
+    _check(driver.cuDriverGetVersion(ctypes.byref(version)))
+    _check(driver.cuDeviceGetCount(ctypes.byref(count)))
+    cuda = f"{version.value // 1000}.{version.value % 1000 // 10}"
+    return [_gpu(driver, number, cuda) for number in range(count.value)]
+
+
+def _gpu(driver: ctypes.CDLL, number: int, cuda: str) -> Gpu:
+    device, size = ctypes.c_int(), ctypes.c_size_t()
+    name = ctypes.create_string_buffer(256)
+    _check(driver.cuDeviceGet(ctypes.byref(device), number))
+    _check(driver.cuDeviceGetName(name, len(name), device))
+    _check(driver.cuDeviceTotalMem_v2(ctypes.byref(size), device))
+
+    def attribute(which: int) -> int:
+        value = ctypes.c_int()
+        _check(driver.cuDeviceGetAttribute(ctypes.byref(value), which, device))
+        return value.value
+
+    return Gpu(
+        name=name.value.decode(errors="replace"),
+        code=f"sm_{attribute(_MAJOR)}{attribute(_MINOR)}",
+        memory_bytes=size.value,
+        discrete=not attribute(_INTEGRATED),
+        driver=cuda,
+    )
+
+
+def _check(status: int) -> None:
+    if status:
+        raise ToolchainError(
+            f"NVIDIA's driver answers with error {status}: {_RESULTS.get(status, 'unknown')}. "
+            "Type: nvidia-smi, to see whether it works"
+        )
+
+
+def require_code(codes: list[str]) -> None:
+    """Check that the first GPU runs a library that holds machine code for `codes`.
+
+    It does if it is not older than the oldest of them, of which there is PTX.
+
+    Raises:
+        ToolchainError: it is older.
+    """
+    here, oldest = gpus()[:1], min(codes, key=_number)
+    if here and _number(here[0].code) < _number(oldest):
+        raise ToolchainError(
+            f"The library is for GPUs from {oldest}, and {here[0].name} is {here[0].code}. "
+            f"Type: wherry compile MODEL --target cuda:{here[0].code}"
+        )
+
+
+def _number(code: str) -> int:
+    return int(code.removeprefix("sm_"))
+
+
+@cache
+def open_libraries() -> None:
+    """Open what TVM's run time for CUDA is linked with, so that its own loading finds them.
+
+    Raises:
+        ToolchainError: the driver or CUDA's run time is not here; the message has what to type.
+    """
+    if sys.platform != "linux":
+        raise ToolchainError("TVM's package has CUDA's run time on Linux alone. Type: --target cpu")
+    driver, why = _driver()
+    if driver is None:
+        raise ToolchainError(
+            f"No GPU of NVIDIA's can be used: {why or f'{DRIVER}, its driver, is not installed'}. "
+            "Type: nvidia-smi, to see whether the driver works; or --target cpu"
+        )
+    tried = []
+    for place in _cudart_places():
+        try:
+            ctypes.CDLL(place, ctypes.RTLD_GLOBAL)
+            return
+        except OSError as e:
+            tried.append(f"  {place}: {e}")
+    raise ToolchainError(
+        f"{CUDART}, the run time of CUDA 13, was not found; tried\n"
+        + "\n".join(tried)
+        + "\nType: pip install 'wherry[cuda]'"
+    )
+
+
+def _cudart_places() -> Iterator[str]:
+    chosen = settings.cuda_path()
+    if chosen:
+        yield str(chosen / "lib64" / CUDART)
+    yield CUDART  # as the loader finds it
+    packages = importlib.util.find_spec("nvidia")
+    for place in (packages.submodule_search_locations or ()) if packages else ():
+        yield from sorted(map(str, Path(place).glob(f"cu13/lib/{CUDART}")))
+    yield from sorted(map(str, Path("/usr/local").glob(f"cuda*/lib64/{CUDART}")), reverse=True)

@@ -1,0 +1,76 @@
+"""The target "auto": the best device of this machine that models can run on.
+
+This module does not import TVM, nor PyTorch, which comes with it where it is installed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wherry import cuda_driver
+from wherry.devices import KINDS, Device, list_devices
+from wherry.errors import ToolchainError
+
+from .variants import CUDA_CODES, GROUP_SIZES
+
+_log = logging.getLogger(__name__)
+ORDER = ("cuda", "rocm", "metal", "vulkan", "opencl")  # of those that something here drives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A target that this machine's devices allow."""
+
+    target: str  # "cuda:sm_90"
+    reason: str  # which device, for people
+
+
+def candidates() -> Iterator[Candidate]:
+    """From best to least; the last is the CPU. Devices are looked for as they are asked for.
+
+    Only the first device of each kind counts: it is the one that a model is loaded to.
+    """
+    for kind in (kind for kind in ORDER if kind in KINDS):
+        try:
+            devices = list_devices(kind)
+        except ToolchainError as e:  # its plugin was not built: nobody asked for it
+            _log.info("Target %s is not considered: %s", kind, e)
+            continue
+        if not devices:
+            _log.info("Target %s is not considered: no device", kind)
+        elif devices[0].software:
+            _log.info("Target %s is not considered: %s is a CPU", kind, devices[0].name)
+        elif problem := _problem(kind):
+            _log.warning("%s goes unused. %s", devices[0].name, problem)
+        elif target := _target_of(devices[0]):
+            yield Candidate(target=target, reason=f"this machine has {devices[0].name}")
+        else:
+            _log.warning("Target %s is not considered: %s can do too little", kind, devices[0].name)
+    yield Candidate(target="cpu", reason="this machine has no other device that can run it")
+
+
+def _problem(kind: str) -> str:
+    """Why a device that is there cannot be used; "" if it can."""
+    try:
+        if kind == "cuda":
+            cuda_driver.open_libraries()
+    except ToolchainError as e:
+        return str(e)
+    return ""
+
+
+def _target_of(device: Device) -> str | None:
+    """The target for a device; None if none is small or old enough."""
+    if device.kind == "cuda":
+        if device.code in CUDA_CODES:
+            return f"cuda:{device.code}"
+        newest = list(CUDA_CODES)[-1]
+        newer = device.code and int(device.code[3:]) > int(newest[3:])
+        return "cuda" if newer else None  # its driver compiles PTX
+    most = device.threads_per_block
+    fitting = [size for size in GROUP_SIZES if most is None or int(size) <= most]
+    if not fitting:
+        return None
+    return device.kind if fitting == list(GROUP_SIZES) else f"{device.kind}:{fitting[-1]}"

@@ -1,0 +1,151 @@
+"""`wherry doctor` and --target auto, with and without devices; NVIDIA's driver is played."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wherry.errors import UsageError
+from wherry.targets import auto
+from wherry.targets.target import KINDS, find
+
+from ..command import python, wherry
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """A folder with a libcuda.so.1 that has one GPU, and a libcudart.so.13."""
+    folder = tmp_path_factory.mktemp("driver")
+    source = str(Path(__file__).parents[1] / "fake_cuda.cc")
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        command = ["g++", "-shared", "-fPIC", source, "-o", str(folder / name)]
+        subprocess.run(command, check=True)
+    return str(folder)
+
+
+def doctor(**env):
+    done = wherry("doctor", "--json", **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_doctor_lists_devices_and_tools(tmp_path):
+    found = doctor(CUDA_PATH=str(tmp_path))
+    assert found["ok"] and found["checks"]["cpu"]["found"].startswith("cpu:")
+    assert set(found["devices"]) == {"cuda", "opencl", "vulkan"}
+    assert set(found["targets"]) == set(KINDS)
+    assert found["targets"]["cpu"] == []
+    nvcc = found["targets"]["cuda"][0]
+    assert nvcc == {"name": "nvcc", "found": None, "fix": "pip install 'wherry[cuda]'"}
+
+
+def test_doctor_is_read_by_people(driver, tmp_path):
+    done = wherry("doctor", LD_LIBRARY_PATH=driver, CUDA_PATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["lacks", "cuda", "nvcc:", "pip", "install", "'wherry[cuda]'"] in rows
+    assert any(row[:4] == ["ok", "cuda", "Fake", "H200,"] for row in rows)
+    assert any(row[1:3] == ["--target", "auto"] for row in rows)
+    assert "this machine has Fake H200, which goes unused. Target cuda:sm_90 needs" in done.stderr
+
+
+def test_doctor_fails_where_the_core_is_missing(tmp_path):
+    done = wherry("doctor", WHERRY_CORE=str(tmp_path / "none.so"))
+    assert done.returncode == 1
+    assert "FAIL   core" in done.stdout and "Traceback" not in done.stderr
+
+
+def test_a_gpu_is_found_through_its_driver(driver):
+    (gpu,) = doctor(LD_LIBRARY_PATH=driver)["devices"]["cuda"]["devices"]
+    assert gpu == {
+        "name": "Fake H200",
+        "kind": "cuda",
+        "memory_bytes": 141 << 30,
+        "available_bytes": None,
+        "largest_buffer_bytes": 141 << 30,
+        "discrete": True,
+        "driver": "13.1",
+        "software": False,
+        "threads_per_block": None,
+        "code": "sm_90",
+    }
+    refused = doctor(LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="803")["devices"]["cuda"]
+    assert refused["devices"] == [] and "different versions" in refused["problem"]
+
+
+AUTO = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+from wherry.targets.auto import candidates
+for c in candidates(): print(c.target, "because", c.reason)
+print("torch" in sys.modules)
+"""
+
+
+def test_auto_takes_a_gpu_before_the_cpu(driver):
+    lines = python(AUTO, LD_LIBRARY_PATH=driver).splitlines()
+    assert "cuda:sm_90 because this machine has Fake H200" in lines
+    assert lines[-2].startswith("cpu because") and lines[-1] == "False"
+    newer = python(AUTO, LD_LIBRARY_PATH=driver, FAKE_CUDA_CODE="130").splitlines()
+    assert "cuda because this machine has Fake H200" in newer
+    older = python(AUTO, LD_LIBRARY_PATH=driver, FAKE_CUDA_CODE="61").splitlines()
+    assert "Target cuda is not considered: Fake H200 can do too little" in older
+
+
+def device(kind, **facts):
+    usual = {"name": "GPU", "memory_bytes": 1 << 33, "available_bytes": None, "code": None}
+    usual |= {"largest_buffer_bytes": 1 << 32, "discrete": False, "driver": "1"}
+    usual |= {"software": False, "threads_per_block": 1024}
+    return auto.Device(kind=kind, **usual | facts)
+
+
+def targets(monkeypatch, **devices):
+    monkeypatch.setattr(auto, "list_devices", lambda kind: devices.get(kind, []))
+    return [candidate.target for candidate in auto.candidates()]
+
+
+def test_a_cpu_that_plays_a_gpu_never_wins(monkeypatch):
+    software = {k: [device(k, software=True)] for k in ("opencl", "vulkan")}
+    assert targets(monkeypatch, **software) == ["cpu"]
+    real = {k: [device(k)] for k in ("opencl", "vulkan")}
+    assert targets(monkeypatch, **real) == ["vulkan", "opencl", "cpu"]
+    small = {"opencl": [device("opencl", threads_per_block=128)]}
+    assert targets(monkeypatch, **small) == ["opencl:128", "cpu"]
+    smaller = {"vulkan": [device("vulkan", threads_per_block=32)]}
+    assert targets(monkeypatch, **smaller) == ["cpu"]
+
+
+def test_auto_for_another_host_is_its_cpu():
+    assert find("auto", "linux-aarch64").device["kind"] == "llvm"
+
+
+CHECK = """
+import sys
+from wherry import cuda_driver
+from wherry.errors import ToolchainError
+try:
+    cuda_driver.open_libraries()
+    cuda_driver.require_code(sys.argv[1:])
+    print("runs")
+except ToolchainError as e:
+    print(e)
+"""
+
+
+def test_a_library_for_newer_gpus_is_refused(driver):
+    assert python(CHECK, "sm_80", "sm_120", LD_LIBRARY_PATH=driver) == "runs\n"
+    said = python(CHECK, "sm_100", LD_LIBRARY_PATH=driver)
+    assert "GPUs from sm_100, and Fake H200 is sm_90. Type: wherry compile" in said
+    broken = python(CHECK, "sm_80", LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="100")
+    assert "CUDA_VISIBLE_DEVICES hides it" in broken and "Type: nvidia-smi" in broken
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"), [("coda", "cuda"), ("openl", "opencl"), ("rocm1", "rocm"), ("zzz", "cpu")]
+)
+def test_an_unknown_target_names_the_closest(text, fix):
+    with pytest.raises(UsageError, match=rf"'{text}'; there are auto, cpu.*--target {fix}$"):
+        find(text)

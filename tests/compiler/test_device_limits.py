@@ -1,0 +1,47 @@
+"""A model whose kernels do not fit a device's blocks is refused, with what to type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import tvm
+
+from wherry.compiler.device_limits import Demand, demands, require_limits
+from wherry.errors import UsageError
+from wherry.targets.kernels import RMSNormSpec
+from wherry.targets.target import find
+
+
+@pytest.fixture(scope="module")
+def mod():
+    norm = find("opencl").kernels.kernels.rms_norm(RMSNormSpec(dim=2048, eps=1e-5))
+    return tvm.IRModule({"norm": norm.with_attr("global_symbol", "norm")})
+
+
+def limited(**limits):
+    preset = find("opencl:64")
+    return replace(preset, device={**preset.device, **limits})
+
+
+def test_threads_and_memory_of_a_block_are_counted(mod):
+    assert list(demands(mod["norm"].body)) == [Demand(256, 1024)]  # a partial sum a thread
+    require_limits(mod, find("opencl"))
+    require_limits(mod, find("cpu"))
+
+
+def test_all_that_does_not_fit_is_listed(mod):
+    with pytest.raises(UsageError) as refused:
+        require_limits(mod, limited(max_shared_memory_per_block=512))
+    assert str(refused.value) == (
+        "This model's kernels take more than a block of target opencl:64 has:\n"
+        "  - norm: 256 threads, not 64\n"
+        "  - norm: 1024 bytes of shared memory, not 512\n"
+        "Type: --target opencl, whose blocks are larger, or --target cpu"
+    )
+
+
+def test_kernels_of_a_small_target_fit_it():
+    small = find("opencl:64")
+    norm = small.kernels.kernels.rms_norm(RMSNormSpec(dim=2048, eps=1e-5))
+    require_limits(tvm.IRModule({"norm": norm.with_attr("global_symbol", "norm")}), small)
