@@ -30,8 +30,8 @@ target = click.option(
     default="auto",
     show_default=True,
     metavar="TARGET",
-    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), opencl, "
-    "metal, iphone, android, webgpu.",
+    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), cuda, "
+    "rocm, vulkan, opencl, metal, iphone, android, webgpu.",
 )
 host = click.option(
     "--host",
