@@ -57,6 +57,17 @@ class TestCommands:
         assert wherry(*arguments, "--max-batch", "3").returncode == 0
         assert (out / "model.so").stat().st_mtime_ns != before  # other inputs
 
+    def test_compile_says_what_was_made_and_for_whom(self, model, tmp_path):
+        out = tmp_path / "phone"
+        done = wherry("compile", model, "--target", "metal", "--host", "ios", "-o", str(out))
+        assert (done.returncode, done.stdout) == (0, f"{out}\n"), done.stderr
+        symbols = read_manifest(out).target["objects"]["symbols"]
+        assert "for metal on arm64-apple-ios16.0\n" in done.stderr
+        assert f'Mach-O objects to link; found by SystemLib("{symbols}")' in done.stderr
+        wrong = wherry("compile", model, "--target", "metal", "--host", "windows")
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "it can have macos, macabi, ios, ios-simulator" in wrong.stderr
+
     def test_run_writes_the_text_alone(self, model):
         done = wherry("run", model, "--max-tokens", "5", "--seed", "1", "Hello")
         assert done.returncode == 0, done.stderr
