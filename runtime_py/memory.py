@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wherry.artifact import Manifest
+from wherry.devices import list_devices
 from wherry.errors import ResourceError
 from wherry.plugins import PLUGINS
-
-from .devices import list_devices
 
 PAGE = 16  # tokens; a cache is a whole number of pages
 SHARE = 0.5  # of what the weights leave free, for the cache: others live here too

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from wherry.devices import Device, list_devices
 from wherry.errors import ResourceError
 from wherry.plugins import PLUGINS
 from wherry.runtime import memory
-from wherry.runtime.devices import Device, list_devices
 from wherry.runtime.memory import Room
 
 from ..gpu import device
