@@ -66,6 +66,9 @@ def gpu(**changes):
         "largest_buffer_bytes": 4_000_000_000,
         "discrete": True,
         "driver": "1",
+        "software": False,
+        "threads_per_block": 1024,
+        "code": None,
     }
     return Device(**{**facts, **changes})
 
