@@ -44,13 +44,25 @@ def model(tmp_path_factory):
 class TestCommands:
     def test_compile_writes_a_folder_and_finds_it_again(self, model, tmp_path):
         out = tmp_path / "compiled"
-        arguments = ("compile", model, "--quant", "q4f32_1", "--context", "64", "-o", str(out))
+        arguments = (
+            "compile",
+            model,
+            "--quant",
+            "q4f32_1",
+            "--context",
+            "64",
+            "--kv-dtype",
+            "float32",
+        )
+        arguments += ("-o", str(out))
         first = wherry(*arguments)
         assert (first.returncode, first.stdout) == (0, f"{out}\n"), first.stderr
         manifest = read_manifest(out)
         assert manifest.deployment["context"] == 64
         assert manifest.memory["weights"] > 0 and manifest.memory["workspace"] > 0
-        assert manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4  # layers, k and v, heads, e
+        assert (
+            manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4
+        )  # layers, k and v, heads, e, f32
         before = (out / "model.so").stat().st_mtime_ns
         assert wherry(*arguments).returncode == 0
         assert (out / "model.so").stat().st_mtime_ns == before  # a cache hit
