@@ -105,6 +105,7 @@ def ensure_artifact(
     target: str = "auto",
     host: str | None = None,
     quant: str | None = None,
+    kv_dtype: str = "auto",
     limits: Limits | None = None,
     out: Path | None = None,
     dump: Path | None = None,
@@ -117,13 +118,14 @@ def ensure_artifact(
         target: a preset's name, or "auto" for the best of this machine.
         host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
+        kv_dtype: of the cache: "float32", "float16", or "auto" for the target's own.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
         dump: a folder for the module after each phase and the source of the device's code;
             compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
     """
-    preset = find_target(target, host)
+    preset = find_target(target, host).with_kv_dtype(kv_dtype)
     weights = convert_model(model, quant=quant, progress=progress)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)
@@ -184,6 +186,7 @@ def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
     return preset.record() | {
         "device": dict(preset.device),
         "library": preset.library,
+        "kv_dtype": preset.kv_dtype,
         "variants": [_inputs_of(variant) for variant in preset.variants],
     }
 

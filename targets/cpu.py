@@ -89,6 +89,7 @@ def _preset(
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
     features = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
+    isa = isa_from_features(features)
     return TargetPreset(
         name="+".join((f"cpu:{cpu}", *added)),
         device=device,
@@ -96,8 +97,9 @@ def _preset(
         library=host.library(),
         features=tuple(sorted(FEATURES[f] for f in features)),
         dtype="float32",
-        kv_dtype="float32",
-        kernels=KernelsByName(CpuKernels(isa_from_features(features))),
+        kv_dtype="float16" if isa.half else "float32",
+        kv_dtypes=("float32", "float16"),
+        kernels=KernelsByName(CpuKernels(isa)),
         linker=host.linker(),
         hosts=HOSTS_OF_CPUS,
     )

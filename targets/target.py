@@ -43,13 +43,29 @@ class TargetPreset:
     library: Library  # what the linker makes
     features: tuple[str, ...]  # of the CPU that runs it, in Linux's names
     dtype: str  # of activations
-    kv_dtype: str  # of the cache
+    kv_dtype: str  # of the cache, unless a person asks for another
     kernels: KernelsByName
     linker: str | None = None  # command that links a library for another machine than this
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
+    kv_dtypes: tuple[str, ...] = ("float32",)  # of caches that its kernels read
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
     codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
+
+    def with_kv_dtype(self, name: str) -> TargetPreset:
+        """The same with another dtype of the cache; "auto" changes nothing.
+
+        Raises:
+            UsageError: the target has no kernels for it.
+        """
+        if name == "auto":
+            return self
+        if name not in self.kv_dtypes:
+            raise UsageError(
+                f"A cache of {name!r} was asked for; target {self.name} keeps keys and values in "
+                f"{' or '.join(self.kv_dtypes)}. Type: --kv-dtype auto"
+            )
+        return replace(self, kv_dtype=name)
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""

@@ -130,8 +130,14 @@ class Runner:
         return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
 
 
-def compiled(folder: Path, quant: str = "q0f32", target: str = "cpu") -> Path:
-    """Compile with room for the logits of every row."""
+def compiled(
+    folder: Path, quant: str = "q0f32", target: str = "cpu", kv_dtype: str = "float32"
+) -> Path:
+    """Compile with room for the logits of every row; the cache is exact unless asked otherwise."""
     return ensure_artifact(
-        str(folder), quant=quant, target=target, limits=Limits(max_batch=256, prefill_chunk=256)
+        str(folder),
+        quant=quant,
+        target=target,
+        kv_dtype=kv_dtype,
+        limits=Limits(max_batch=256, prefill_chunk=256),
     )

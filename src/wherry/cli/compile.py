@@ -31,6 +31,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @options.target
 @options.host
 @options.quant
+@options.kv_dtype
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
 @click.option(
@@ -44,6 +45,7 @@ def compile_command(
     target: str,
     host: str | None,
     quant: str | None,
+    kv_dtype: str,
     output: Path | None,
     context: int | None,
     max_batch: int | None,
@@ -63,6 +65,7 @@ def compile_command(
             target=target,
             host=host,
             quant=quant,
+            kv_dtype=kv_dtype,
             limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
             out=output,
             dump=debug_dump,

@@ -25,13 +25,21 @@ quant = click.option(
     metavar="SCHEME",
     help="How weights are stored: q4f16_1 (default), q4f32_1, q0f16, q0f32.",
 )
+kv_dtype = click.option(
+    "--kv-dtype",
+    type=click.Choice(["auto", "float32", "float16"]),
+    default="auto",
+    show_default=True,
+    help="How keys and values are kept; auto: what suits the target.",
+)
 target = click.option(
     "--target",
     default="auto",
     show_default=True,
     metavar="TARGET",
-    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), opencl, "
-    "metal, iphone, android, webgpu.",
+    help="auto (the best device here), cpu (this machine), cuda, rocm:GPU, opencl, vulkan, metal, "
+    "iphone, android, webgpu; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
+    "rocm:gfx1100, opencl:64.",
 )
 host = click.option(
     "--host",

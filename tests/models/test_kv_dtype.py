@@ -1,0 +1,64 @@
+"""A cache in float16: half the memory, nearly the same distribution, no influence of company."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wherry.artifact import read_manifest
+from wherry.errors import UsageError
+from wherry.targets.target import find
+
+from .. import tiny_models
+from ..tiny_models import Runner
+
+pytestmark = pytest.mark.cpu
+PROMPT = [int(t) for t in np.random.default_rng(1).integers(3, 320, 70)]
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def folders(request, tmp_path_factory):
+    """By dtype of the cache."""
+    model = tmp_path_factory.mktemp(request.param)
+    # Wide enough for the kernels to use threads.
+    shape = {"hidden_size": 512, "num_attention_heads": 8, "head_dim": 64}
+    tiny_models.save(model, request.param, **shape)
+    return {kv: tiny_models.compiled(model, kv_dtype=kv) for kv in ("float32", "float16")}
+
+
+def log_softmax(logits):
+    x = logits.astype("float64")
+    x -= x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def test_half_the_memory(folders):
+    sizes = {kv: read_manifest(f).memory["kv_per_token"] for kv, f in folders.items()}
+    assert sizes["float16"] * 2 == sizes["float32"] > 0
+    state = {kv: Runner(f).metadata["state"][0]["dtype"] for kv, f in folders.items()}
+    assert state == {kv: kv for kv in folders}
+
+
+def test_nearly_the_same_distribution(folders):
+    exact, half = (
+        log_softmax(Runner(folders[kv]).step({0: PROMPT})[0]) for kv in ("float32", "float16")
+    )
+    assert not np.array_equal(exact, half)
+    divergence = (np.exp(exact) * (exact - half)).sum(-1)
+    assert divergence.max() < 2e-5
+
+
+def test_company_and_chunks_do_not_matter(folders):
+    whole = Runner(folders["float16"]).step({0: PROMPT})[0]
+    other = Runner(folders["float16"])
+    for start, stop in ((0, 5), (5, 33), (33, 34), (34, 70)):
+        step = other.step({7: [9, start], 0: PROMPT[start:stop], 8: [start]})
+        assert np.array_equal(step[0], whole[start:stop])
+
+
+def test_what_targets_choose():
+    assert find("cpu:x86-64-v3").kv_dtype == "float16"
+    assert find("cpu:x86-64-v2").kv_dtype == "float32"
+    assert find("cpu:x86-64-v3").with_kv_dtype("float32").kv_dtype == "float32"
+    with pytest.raises(UsageError, match="float32 or float16"):
+        find("cpu").with_kv_dtype("int4")
