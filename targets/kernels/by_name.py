@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tvm.tirx import PrimFunc
 
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     AttentionSpec,
+    BatchTableSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
+    PagedAttentionSpec,
+    QkvAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     SwiGLUSpec,
 )
 
-
-Answer = PrimFunc | PackedLinear | FusedKernel | None
+Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
 # What a set may have in addition: several operations in one, which passes ask for.
-FUSED: dict[str, Any] = {"fused_linear": FusedLinearSpec}
+FUSED: dict[str, Any] = {
+    "fused_linear": FusedLinearSpec,
+    "batch_table": BatchTableSpec,
+    "paged_attention": PagedAttentionSpec,
+    "qkv_attention": QkvAttentionSpec,
+}
 
 
 class KernelsByName:

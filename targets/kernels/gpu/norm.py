@@ -12,7 +12,6 @@ from ..specs import RMSNormSpec
 from . import emit as e
 from .limits import GpuLimits
 
-
 Load = Callable[[Any], Any]  # of k: element k of a vector
 
 
