@@ -27,6 +27,7 @@ from wherry.tags import tag_of
 
 from .kernels import PACK, Fused, Kernels, is_tir_call, scratch_types
 
+OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
 RESHAPE = ir.Op.get("relax.reshape")
 
 
@@ -167,4 +168,4 @@ def joined(size: int) -> Any:
     a, b = (te.placeholder((size,), "float32", name) for name in "ab")
     both = te.compute((2, size), lambda i, k: te.if_then_else(i == 0, a[k], b[k]), "both")
     func = te.create_prim_func([a, b, both]).without_attr("global_symbol")
-    return func.with_attr(PACK, True)
+    return func.with_attrs({PACK: True, "op_pattern": OPAQUE})

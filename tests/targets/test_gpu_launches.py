@@ -28,7 +28,10 @@ BROWSER = GpuLimits(
     threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8, few_launches=True
 )
 NATIVE = GpuLimits(threads_per_block=256, shared_memory_bytes=16384)
-MODELS = {"llama": (llama, llama.LlamaConfig), "qwen3": (qwen3, qwen3.Qwen3Config)}
+MODELS = {  # module, config, hidden size, heads, head dim
+    "llama": (llama, llama.LlamaConfig, 2048, 32, 64),
+    "qwen3": (qwen3, qwen3.Qwen3Config, 1024, 16, 128),
+}
 LAYERS = 28
 DECODE = {"n": 1, "r1": 2, "r2": 2, "p": 3, "m": 1, "pages": 9}
 PROMPT = DECODE | {"n": 40}
@@ -36,14 +39,14 @@ PROMPT = DECODE | {"n": 40}
 
 def lowered(name, limits):
     """The module before the link phase."""
-    module, config = MODELS[name]
+    module, config, hidden, heads, head_dim = MODELS[name]
     cfg = config(
-        hidden_size=64,
+        hidden_size=hidden,
         intermediate_size=96,
         num_hidden_layers=LAYERS,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
+        num_attention_heads=heads,
+        num_key_value_heads=8,
+        head_dim=head_dim,
         vocab_size=100,
         rope=RopeConfig(),
         tie_word_embeddings=True,
