@@ -96,6 +96,16 @@ def vector(buffer: Expr, *index: Expr) -> list[Expr]:
     return [elements[i] for i in range(4)]
 
 
+def div(a: Expr, b: int) -> Expr:
+    """A // b for a >= 0, which TVM cannot always see: it would guard, and that in 64 bits."""
+    return T.truncdiv(a, b)
+
+
+def mod(a: Expr, b: int) -> Expr:
+    """A % b for a >= 0; see `div`."""
+    return T.truncmod(a, b)
+
+
 def barrier() -> None:
     """All threads of the block see what any of them wrote to shared memory."""
     T.evaluate(T.tvm_storage_sync("shared"))
