@@ -106,3 +106,34 @@ def inverse_rms(d: int, load: Callable[[Any, int], Any], eps: float, isa: Isa) -
     whole = v.let((sums[0][ramp] + sums[1][ramp]) + (sums[2][ramp] + sums[3][ramp]))
     mean = v.let((v.sum_lanes(whole, 16) + rest[0]) * T.float32(1.0 / d))
     return v.let(T.float32(1) / T.sqrt(mean + T.float32(eps)))
+
+
+def head_norms(X: Any, row: Any, heads: int, eps: float, isa: Isa) -> Any:
+    """Emit 1 / sqrt(mean of squares + eps) of the first `heads` heads of X [n, ., e] in `row`.
+
+    A buffer [heads]; 16 heads are added up, rooted and divided at once. One vector accumulates a
+    head: that of the next head hides the latency.
+    """
+    count, e = -(-heads // 16) * 16, int(X.shape[2])
+    lanes = v.widest(e)
+    squares = T.sblock_alloc_buffer((count, lanes), "float32")
+    inverse = T.sblock_alloc_buffer((count,), "float32")
+    span = v.span(0, lanes)
+    for head in range(heads, count):
+        T.buffer_store(squares, v.splat(0.0, lanes), [head, span])
+    with T.serial(heads) as head, T.sblock("squares"):
+        T.reads()
+        T.writes()
+        total = v.splat(0.0, lanes)
+        for c in range(0, e, lanes):
+            x = v.let(X[row, head, v.span(c, lanes)])
+            total = v.let(v.fma(x, x, total, lanes, isa.fma))
+        T.buffer_store(squares, total, [head, span])
+    with T.serial(count // 16) as i, T.sblock("inverse"):
+        T.reads()
+        T.writes()
+        sums = v.sum_of_each([squares[i * 16 + k, span] for k in range(16)], lanes)
+        mean = v.let(sums * v.splat(1.0 / e, 16))
+        root = v.square_root(mean + v.splat(eps, 16), 16)
+        T.buffer_store(inverse, v.splat(1.0, 16) / root, [v.span(i * 16, 16)])
+    return inverse

@@ -1,8 +1,14 @@
-"""Rotary embedding of q and k, and the append of k and v to the paged cache."""
+"""Rotary embedding of q and k, and the append of k and v to the paged cache.
+
+A row's heads are normed together: the sums of squares of 16 heads are one vector. Keys lie
+transposed in a page, [e, 16] (attention.py), so that a key of one row is scattered; where 16 rows
+of a batch fill a page, the first of them does the work of all: their keys wait in a block
+[16, g, e], and go to the page through transpositions of 16 x 16 elements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -12,15 +18,16 @@ from wherry.targets.kernels.specs import RopeAppendSpec
 
 from . import vector as v
 from .isa import Isa
-from .norm import inverse_rms
+from .norm import head_norms
 from .tiles import each_row
 
-Load = Callable[[Any, int], Any]  # (first element of the head, lanes) -> vector
-Store = Callable[[Any, int, Any], None]
+PAGE = 16  # tokens
 
 
-def rope_append(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
-    """Kernel of `spec`; see `KernelSet.rope_append` for the parameters."""
+def rope_append(spec: RopeAppendSpec, isa: Isa) -> PrimFunc | None:
+    """Kernel of `spec`, see `KernelSet.rope_append`; None where `attention` has none either."""
+    if spec.page_size != PAGE or spec.head_dim % 4:
+        return None
     if spec.qk_norm_eps is None:
         return _plain(spec, isa)
     return _with_norm(spec, isa)
@@ -46,10 +53,9 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, spec.page_size, e), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, 2, g, PAGE, e), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
-        tables = (Position, Sequence, Indptr, Ids)
-        each_row(n, 4 * (h + 2 * g) * e, lambda i: _row(spec, isa, X, tables, (), Pages, Q, i))
+        _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q).emit(n)
 
     return rotate
 
@@ -78,89 +84,149 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Ids = T.match_buffer(page_ids, (p,), "int32")
         QNorm = T.match_buffer(q_norm, (e,), "float32")
         KNorm = T.match_buffer(k_norm, (e,), "float32")
-        Pages = T.match_buffer(pages, (count, 2, g, spec.page_size, e), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, 2, g, PAGE, e), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
-        tables = (Position, Sequence, Indptr, Ids)
-        norms = (QNorm, KNorm)
-        each_row(n, 8 * (h + 2 * g) * e, lambda i: _row(spec, isa, X, tables, norms, Pages, Q, i))
+        _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q, QNorm, KNorm).emit(n)
 
     return rotate_normed
 
 
-def _row(
-    spec: RopeAppendSpec,
-    isa: Isa,
-    X: Any,
-    tables: tuple[Any, ...],
-    norms: tuple[Any, ...],
-    Pages: Any,
-    Q: Any,
-    row: Any,
-) -> None:
-    """Emit one row: its angles once, then all its heads."""
-    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
-    lanes = 16 if e % 16 == 0 else 1
-    positions, sequences, indptr, ids = tables
-    position = v.let(positions[row])
-    page = v.let(ids[indptr[sequences[row]] + position // spec.page_size])
-    slot = v.let(position % spec.page_size)
-    cos, sin = _angles(spec, isa, position)
+def _emitter(spec: RopeAppendSpec, isa: Isa, *buffers: Any) -> _Emitter:
+    x, position, sequence, indptr, ids, pages, q, *norms = buffers
+    return _Emitter(spec, isa, x, position, sequence, indptr, ids, pages, q, tuple(norms))
 
-    def heads(count: int, first: int, emit: Callable[[Any, Load], None]) -> None:
-        with T.serial(count) as head, T.sblock("head"):
-            T.reads()
-            T.writes()
-            emit(head, lambda c, width: X[row, first + head, v.span(c, width)])
 
-    def stored(width: int, x: Any) -> Any:
-        return x if spec.kv_dtype == "float32" else T.Cast(_half_type(width), x)
+@dataclass(frozen=True, slots=True)
+class _Emitter:
+    """Emits a kernel; the buffers are its arguments."""
 
-    def to_keys(head: Any) -> Store:
-        """Keys lie transposed in a page, [e, 16], see attention.py."""
+    spec: RopeAppendSpec
+    isa: Isa
+    X: Any
+    Position: Any
+    Sequence: Any
+    Indptr: Any
+    Ids: Any
+    Pages: Any
+    Q: Any
+    norms: tuple[Any, ...]  # weights of q's and k's; () without
 
-        def store(c: Any, width: int, x: Any) -> None:
-            first = c * spec.page_size + slot
-            places = first if width == 1 else T.ramp(first, spec.page_size, width)
-            T.buffer_store(Pages, stored(width, x), [page, 0, head, 0, places])
-
-        return store
-
-    def to_values(head: Any) -> Store:
-        def store(c: Any, width: int, x: Any) -> None:
-            T.buffer_store(Pages, stored(width, x), [page, 1, head, slot, v.span(c, width)])
-
-        return store
-
-    def query(head: Any, load: Load) -> None:
-        load = _normed(spec, load, norms[0], isa) if norms else load
-        index = [row, head]
-        _rotate(
-            spec, load, lambda c, w, x: T.buffer_store(Q, x, [*index, v.span(c, w)]), cos, sin, isa
+    def emit(self, n: Any) -> None:
+        """Emit the kernel for `n` rows."""
+        spec = self.spec
+        cost = 8 if self.norms else 4
+        each_row(
+            n,
+            cost * (spec.heads + 2 * spec.kv_heads) * spec.head_dim,
+            self._single if spec.head_dim % PAGE else lambda row: self._row_or_page(row, n),
         )
 
-    def key(head: Any, load: Load) -> None:
-        load = _normed(spec, load, norms[1], isa) if norms else load
-        _rotate(spec, load, to_keys(head), cos, sin, isa)
+    def _row_or_page(self, row: Any, n: Any) -> None:
+        """Emit a row, or all of its page if it is the first and the batch has all the others."""
+        slot = v.let(self.Position[row] % PAGE)
+        first = v.let(row - T.Cast("int64", slot))
+        last = v.let(first + (PAGE - 1))
+        # Rows of a sequence are consecutive, and so are their positions.
+        ends = (T.max(first, 0), T.min(last, n - 1))
+        same = [self.Sequence[end] == self.Sequence[row] for end in ends]
+        with T.If(T.And(T.And(first >= 0, last < n), T.And(*same))):
+            with T.Then(), T.If(slot == 0), T.Then():
+                self._page(row)
+            with T.Else():
+                self._single(row)
 
-    def value(head: Any, load: Load) -> None:
-        store = to_values(head)
-        with T.serial(e // lanes) as c:
-            store(c * lanes, lanes, load(c * lanes, lanes))
+    def _single(self, row: Any) -> None:
+        """Emit one row, its keys into every 16th element."""
+        spec = self.spec
+        with T.sblock("single"):
+            T.reads()
+            T.writes()
+            keys = T.sblock_alloc_buffer((1, spec.kv_heads, spec.head_dim), spec.kv_dtype)
+            page, slot = self._row(row, keys, 0)
+            with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim) as c:
+                place = [page, 0, head, 0, c * PAGE + slot]
+                T.buffer_store(self.Pages, keys[0, head, c], place)
 
-    heads(h, 0, query)
-    heads(g, h, key)
-    heads(g, h + g, value)
+    def _page(self, row: Any) -> None:
+        """Emit the 16 rows from `row`, which fill a page."""
+        spec = self.spec
+        with T.sblock("whole"):
+            T.reads()
+            T.writes()
+            keys = T.sblock_alloc_buffer((PAGE, spec.kv_heads, spec.head_dim), spec.kv_dtype)
+            with T.serial(PAGE) as i, T.sblock("row_of_page"):
+                T.reads()
+                T.writes()
+                self._row(row + i, keys, i)
+            page = v.let(self._page_of(row))
+            with (
+                T.serial(spec.kv_heads) as head,
+                T.serial(spec.head_dim // PAGE) as c,
+                T.sblock("transpose"),
+            ):
+                T.reads()
+                T.writes()
+                made = v.transposed([keys[i, head, v.span(c * PAGE, PAGE)] for i in range(PAGE)])
+                for j, key in enumerate(made):
+                    place = [page, 0, head, 0, v.span((c * PAGE + j) * PAGE, PAGE)]
+                    T.buffer_store(self.Pages, key, place)
 
+    def _page_of(self, row: Any) -> Any:
+        return self.Ids[self.Indptr[self.Sequence[row]] + self.Position[row] // PAGE]
 
-def _half_type(lanes: int) -> str:
-    return "float16" if lanes == 1 else f"float16x{lanes}"
+    def _row(self, row: Any, keys: Any, place: Any) -> tuple[Any, Any]:
+        """Emit a row: q, its value into the page, its keys as keys[place]; page and slot."""
+        spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
+        position = v.let(self.Position[row])
+        page, slot = v.let(self._page_of(row)), v.let(position % PAGE)
+        cos, sin = _angles(spec, self.isa, position)
+        inverse = None
+        if spec.qk_norm_eps is not None:
+            inverse = head_norms(self.X, row, h + g, spec.qk_norm_eps, self.isa)
+        for count, first, out, at in ((h, 0, self.Q, row), (g, h, keys, place)):
+            with T.serial(count) as head, T.sblock("head"):
+                T.reads()
+                T.writes()
+                norm = None
+                if inverse is not None:
+                    norm = (inverse[first + head], self.norms[first > 0])
+                self._rotate(row, first + head, norm, cos, sin, (out, at, head))
+        lanes = v.widest(spec.head_dim)
+        with T.serial(g) as head, T.serial(spec.head_dim // lanes) as c:
+            span = v.span(c * lanes, lanes)
+            value = v.cast(self.X[row, h + g + head, span], spec.kv_dtype, lanes)
+            T.buffer_store(self.Pages, value, [page, 1, head, slot, span])
+        return page, slot
 
+    def _rotate(
+        self, row: Any, head: Any, norm: tuple[Any, Any] | None, cos: Any, sin: Any, to: Any
+    ) -> None:
+        """Emit the rotation of a head, normed, and the copy of what lies beyond `rotary_dim`."""
+        half, (out, *place) = self.spec.rotary_dim // 2, to
+        factor = v.let(norm[0]) if norm else None
 
-def _normed(spec: RopeAppendSpec, load: Load, weight: Any, isa: Isa) -> Load:
-    """Emit the RMS of a head; returns a load of the normed head."""
-    assert spec.qk_norm_eps is not None
-    inverse = inverse_rms(spec.head_dim, load, spec.qk_norm_eps, isa)
-    return lambda c, lanes: load(c, lanes) * v.splat(inverse, lanes) * weight[v.span(c, lanes)]
+        def load(start: Any, lanes: int) -> Any:
+            span = v.span(start, lanes)
+            x = self.X[row, head, span]
+            return v.let(x * v.splat(factor, lanes) * norm[1][span] if norm else x)
+
+        def store(start: Any, lanes: int, x: Any) -> None:
+            value = v.cast(x, str(out.dtype), lanes)
+            T.buffer_store(out, value, [*place, v.span(start, lanes)])
+
+        lanes = v.widest(half)
+        with T.serial(half // lanes) as i, T.sblock("rotate"):
+            T.reads()
+            T.writes()
+            start = i * lanes
+            x, y = load(start, lanes), load(half + start, lanes)
+            c, s = cos[v.span(start, lanes)], sin[v.span(start, lanes)]
+            store(start, lanes, v.fma(x, c, v.splat(0.0, lanes) - y * s, lanes, self.isa.fma))
+            store(half + start, lanes, v.fma(y, c, x * s, lanes, self.isa.fma))
+        with T.serial(self.spec.head_dim - 2 * half) as i, T.sblock("rest"):
+            T.reads()
+            T.writes()
+            store(2 * half + i, 1, load(2 * half + i, 1))
 
 
 def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
@@ -177,19 +243,3 @@ def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
             scaled = value if spec.scaling == 1.0 else value * v.splat(spec.scaling, 16)
             T.buffer_store(buffer, scaled, [v.span(start, 16)])
     return cos, sin
-
-
-def _rotate(spec: RopeAppendSpec, load: Load, store: Store, cos: Any, sin: Any, isa: Isa) -> None:
-    """Emit the rotation of one head, and the copy of what lies beyond `rotary_dim`."""
-    half = spec.rotary_dim // 2
-    lanes = next(width for width in (16, 8, 4, 2, 1) if half % width == 0)
-    with T.serial(half // lanes) as i, T.sblock("rotate"):
-        T.reads()
-        T.writes()
-        start = i * lanes
-        x, y = v.let(load(start, lanes)), v.let(load(half + start, lanes))
-        c, s = cos[v.span(start, lanes)], sin[v.span(start, lanes)]
-        store(start, lanes, v.fma(x, c, v.splat(0.0, lanes) - y * s, lanes, isa.fma))
-        store(half + start, lanes, v.fma(y, c, x * s, lanes, isa.fma))
-    with T.serial(spec.head_dim - spec.rotary_dim) as i:
-        store(spec.rotary_dim + i, 1, load(spec.rotary_dim + i, 1))

@@ -48,6 +48,16 @@ def _llvm(name: str, lanes: int, *args: Expr) -> Expr:
     return T.call_llvm_pure_intrin(float_type(lanes), f"llvm.{name}.{suffix}", *args)
 
 
+def cast(value: Expr, element: str, lanes: int) -> Expr:
+    """A vector of float32 as one of `element`."""
+    return value if element == "float32" else T.Cast(f"{element}x{lanes}".removesuffix("x1"), value)
+
+
+def widest(elements: int) -> int:
+    """Lanes of the widest vector that `elements` are a whole number of, at most 16."""
+    return next(lanes for lanes in (16, 8, 4, 2, 1) if elements % lanes == 0)
+
+
 def splat(value: Expr, lanes: int) -> Expr:
     """A float32 (or a number) in all lanes."""
     scalar = T.float32(value) if isinstance(value, (int, float)) else value
@@ -116,6 +126,11 @@ def half_to_float(value: Expr, lanes: int) -> Expr:
 def rint(value: Expr, lanes: int) -> Expr:
     """Nearest integer, halves to even, as float32."""
     return _llvm("rint", lanes, value)
+
+
+def square_root(value: Expr, lanes: int) -> Expr:
+    """Correctly rounded root of float32."""
+    return _llvm("sqrt", lanes, value)
 
 
 def absolute(value: Expr, lanes: int) -> Expr:
@@ -187,6 +202,22 @@ def sum_of_each(vectors: list[Expr], lanes: int) -> Expr:
         pairs = zip(vectors[0::2], vectors[1::2], strict=True)
         vectors = [let(shuffle([a, b], low) + shuffle([a, b], high)) for a, b in pairs]
     return vectors[0]
+
+
+_INTERLEAVED = [i // 2 + 16 * (i % 2) for i in range(32)]
+
+
+def transposed(vectors: list[Expr]) -> list[Expr]:
+    """Emit the transposition of 16 vectors of 16 lanes, of any dtype, by four perfect shuffles."""
+    element = str(vectors[0].ty.dtype).partition("x")[0]
+    if element == "float16":  # has no shuffles of its own on most machines
+        vectors = [T.reinterpret("int16x16", x) for x in vectors]
+    vectors = [let(x) for x in vectors]
+    for _ in range(4):
+        pairs = zip(vectors[:8], vectors[8:], strict=True)
+        halves = (_INTERLEAVED[:16], _INTERLEAVED[16:])
+        vectors = [let(shuffle([a, b], half)) for a, b in pairs for half in halves]
+    return [T.reinterpret("float16x16", x) for x in vectors] if element == "float16" else vectors
 
 
 def horner(x: Expr, coefficients: list[float], lanes: int, fused: bool) -> Expr:
