@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tvm import IRModule, ir, relax
+from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
