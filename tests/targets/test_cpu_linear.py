@@ -180,10 +180,36 @@ def test_zero_and_large_rows_keep_their_scale(here):
     linear = CpuKernels(here.isa).linear(spec_of(16, 64, "q4", "float32"))
     stored, weight = portable(np.random.default_rng(1), 16, 64, "q4", "float32")
     x = np.zeros((2, 64), "float32")
-    x[1, :32] = 1e4
+    x[1, :32] = 127 * 64  # nothing is rounded: scales of activations are powers of two
     y = here.build(linear.compute)(x, *packed(here, linear, stored), np.ones((2, 16), "float32"))
     assert np.array_equal(y[-1][0], np.zeros(16, "float32"))
     np.testing.assert_allclose(y[-1][1], x[1] @ weight.T, rtol=1e-4)
+
+
+def test_rows_of_one_block_are_those_of_the_next(here):
+    """Long rows go through the weights 32 at a time."""
+    linear = CpuKernels(here.isa).linear(spec_of(16, 8192, "q4", "float16"))
+    rng = np.random.default_rng(4)
+    stored, _ = portable(rng, 16, 8192, "q4", "float16")
+    weights, compute = packed(here, linear, stored), here.build(linear.compute)
+    x = rng.standard_normal((70, 8192)).astype("float32")
+    y = compute(x, *weights, np.full((70, 16), np.nan, "float32"))[-1]
+    for row in (0, 31, 32, 63, 64, 69):
+        alone = compute(x[row : row + 1], *weights, np.zeros((1, 16), "float32"))[-1]
+        assert np.array_equal(alone[0], y[row])
+
+
+@pytest.mark.parametrize(("scheme", "scale_dtype"), INTEGERS)
+def test_a_scale_of_zero_makes_weights_of_zero(any_machine, scheme, scale_dtype):
+    """Whatever the integers are: other programs write any."""
+    linear = CpuKernels(any_machine.isa).linear(spec_of(16, 64, scheme, scale_dtype))
+    rng = np.random.default_rng(6)
+    (words, scales), _ = portable(rng, 16, 64, scheme, scale_dtype)
+    scales[3] = 0
+    x = np.full((2, 64), 1e6, "float32")
+    weights = packed(any_machine, linear, (words, scales))
+    y = any_machine.build(linear.compute)(x, *weights, np.ones((2, 16), "float32"))[-1]
+    assert np.array_equal(y[:, 3], [0, 0]) and (y[:, 4] != 0).all()
 
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)

@@ -6,7 +6,8 @@ W[p, g, j, c] belongs to row 16p + c and to group g, the weights from k = 32g. "
 the low nibble of byte b is the weight 4j + b of the group, its high nibble 16 + 4j + b. "q8" has
 eight: byte b is the weight 4j + b. So a row's words, those of q4 split into their nibbles, are
 eight operands of an int8 dot product with consecutive activations.
-Value = (integer - zero) * S; S is 0 in rows beyond N.
+Value = (integer - zero) * S. No |S| is below `LEAST`, because kernels add to the exponents of their
+bits: where the stored scale is, and in rows beyond N, all integers are the zero point.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from wherry.targets.kernels.specs import LinearSpec, Scheme
 from .tiles import PANEL, panels
 
 GROUP = 32  # weights that share a scale
+LEAST = {"float16": 2.0**-24, "float32": 2.0**-60}  # of a scale; below it, weights count as 0
 Shape = tuple[tuple[int, ...], str]
 
 
@@ -76,6 +78,8 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     words = shape[2]
     word = _interleaved if spec.scheme == "q4" else _as_stored
+    least = T.float32(LEAST[scale_dtype])
+    empty = T.int32(0x77777777 if spec.scheme == "q4" else 0x7F7F7F7F)  # zero points
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def pack(q_weight: T.handle, q_scale: T.handle, packed: T.handle, scales: T.handle) -> None:
@@ -89,13 +93,12 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
                 with T.sblock("pack"):
                     T.reads()
                     T.writes()
-                    # Rows beyond N repeat the last one, with scale 0.
                     row = T.min(p * PANEL + c, n - 1)
-                    S[p, i, c] = T.if_then_else(
-                        p * PANEL + c < n, QS[row, i], T.Cast(scale_dtype, T.float32(0))
-                    )
+                    scale = T.Cast("float32", QS[row, i])
+                    used = T.And(p * PANEL + c < n, T.abs(scale) >= least)
+                    S[p, i, c] = T.if_then_else(used, QS[row, i], T.Cast(scale_dtype, least))
                     for j in T.unroll(words):
-                        W[p, i, j, c] = word(Q, row, i, j)
+                        W[p, i, j, c] = T.if_then_else(used, word(Q, row, i, j), empty)
 
     return pack
 

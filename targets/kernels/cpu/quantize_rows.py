@@ -1,4 +1,9 @@
-"""Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row."""
+"""Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row.
+
+Scales are powers of two, so that the product of a weight's scale with one is an integer addition to
+its exponent. On a Zen 4 the units that multiply floats also do the dot products, others add
+integers: of ten instructions that a group keeps them busy with, one goes.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,16 @@ from . import vector as v
 from .int_layout import GROUP
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
+BIAS = 127  # of a float's exponent
+MOST = 60  # of a scale's logarithm: with any scale of weights the product is a normal float
 
 
 def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    XQ int32 [m, 8G] gets four int8 a word, XS float32 [m, G] the scales, XZ int32 [m, G] the
-    sums of the int8 times -zero. A last group that K does not fill is filled with zeros.
+    XQ int32 [m, 8G] gets four int8 a word, XS int32 [m, G] the logarithms of the scales, where a
+    float has its exponent, XZ int32 [m, G] the sums of the int8 times -zero. A last group that K
+    does not fill is filled with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -37,12 +45,16 @@ def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, row: Any) -> None
 def _quantize(halves: list[Any], XQ: Any, XS: Any, XZ: Any, zero: int, row: Any, g: Any) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
-    inverse = v.let(T.Select(largest > T.float32(0), T.float32(127) / largest, T.float32(0)))
+    # The exponent of largest / 127, rounded up, as a float has it.
+    bits = T.reinterpret("int32", largest * T.float32(1 / 127))
+    exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
+    exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
+    inverse = v.let(T.reinterpret("float32", (2 * BIAS - exponent) * 2**23))
     rounded = []
     for h, x in enumerate((low, high)):
         q = v.let(T.Cast("int32x16", v.rint(x * v.splat(inverse, 16), 16)))
         bytes_ = T.reinterpret("int32x4", T.Cast("int8x16", q))
         T.buffer_store(XQ, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
         rounded.append(q)
-    T.buffer_store(XS, largest * T.float32(1 / 127), [row, g])
+    T.buffer_store(XS, (exponent - BIAS) * 2**23, [row, g])
     T.buffer_store(XZ, v.sum_lanes(rounded[0] + rounded[1], 16) * T.int32(-zero), [row, g])

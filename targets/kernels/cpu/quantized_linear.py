@@ -1,6 +1,6 @@
 """Linear layers with integer weights, in the layout of `int_layout`.
 
-With an int8 dot product: activations become int8, a scale for each 32 of a row, in a workspace of
+With an int8 dot product: activations become int8, a power of two for each 32 of a row, in a workspace of
 the kernel; a group's integer dot product starts at -zero * sum(activations), so the zero point is
 free (some take it from the weights first, and start at 0). Integers are exact and every variant
 rounds the same float operations: all that have FMA give the same bits.
@@ -28,6 +28,9 @@ from .quantize_rows import WORDS, quantize_row
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 
 _RAMP = (0, 1, PANEL)
+# Rows of activations that go through all weights together stay in the second cache.
+_BLOCK_BYTES = 2**18
+_LEAST_ROWS = 32
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
@@ -47,6 +50,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     loop = _panel_loop(spec)
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
+    rows = max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
@@ -57,19 +61,35 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         XQ = T.sblock_alloc_buffer((m, g * WORDS), "int32")  # four int8 a word
-        XS = T.sblock_alloc_buffer((m, g), "float32")
+        XS = T.sblock_alloc_buffer((m, g), "int32")  # scales; see quantize_row
         XZ = T.sblock_alloc_buffer((m, g), "int32")  # -zero * sum of the int8
         each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, zero, row))
-        for p in loop(shape[0]):
-            over_rows(m, dot.heights, partial(_int8_tile, XQ, XS, XZ, W, S, Y, p, dot))
+        for block in T.serial(T.ceildiv(m, rows)):
+            for p in loop(shape[0]):
+                over_rows(
+                    T.min(m - block * rows, rows),
+                    dot.heights,
+                    partial(_int8_tile, XQ, XS, XZ, W, S, Y, p, dot, block * rows),
+                )
 
     return linear
 
 
 def _int8_tile(
-    XQ: Any, XS: Any, XZ: Any, W: Any, S: Any, Y: Any, p: Any, dot: Int8Dot, height: int, row: Any
+    XQ: Any,
+    XS: Any,
+    XZ: Any,
+    W: Any,
+    S: Any,
+    Y: Any,
+    p: Any,
+    dot: Int8Dot,
+    first: Any,
+    height: int,
+    row: Any,
 ) -> None:
-    """Emit Y[row : row + height, panel p]."""
+    """Emit Y[first + row : first + row + height, panel p]."""
+    row = first + row
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
     with T.sblock("tile"):
         T.reads()
@@ -105,20 +125,23 @@ def _int8_group(
     """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
     lanes = dot.lanes
     operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
-    scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
+    scale = v.let(_scale_bits(S[p, g, columns], S.dtype, dot))
     for i, row_sums in enumerate(sums):
         start = T.broadcast(XZ[row + i, g], lanes)
         total = dot.compute(start, operands, _words(XQ, row + i, g, dot))
-        factor = scale * v.splat(XS[row + i, g], lanes)
+        factor = T.reinterpret(v.float_type(lanes), scale + T.broadcast(XS[row + i, g], lanes))
         product = T.Cast(v.float_type(lanes), total)
         added = v.fma(product, factor, row_sums[columns], lanes, dot.fma)
         T.buffer_store(row_sums, added, [columns])
 
 
-def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
+def _scale_bits(stored: Any, dtype: str, dot: Int8Dot) -> Any:
+    """The scales of weights as the bits of normal floats, to whose exponents integers are added."""
     if dtype == "float16" and not dot.half:
-        return v.half_to_float(stored, dot.lanes)
-    return T.Cast(v.float_type(dot.lanes), stored)
+        scale = v.half_to_float(stored, dot.lanes)
+    else:
+        scale = T.Cast(v.float_type(dot.lanes), stored)
+    return T.reinterpret(v.int_type(dot.lanes), scale)
 
 
 def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
