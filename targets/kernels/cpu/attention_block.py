@@ -20,6 +20,7 @@ from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
 from .isa import Isa
+from .kv_int8 import scales
 
 PAGE = 16  # tokens
 BLOCK = 256  # tokens
@@ -37,6 +38,11 @@ class Cache:
     Position: Any
     Ids: Any
     Pages: Any
+
+    @property
+    def scaled(self) -> bool:
+        """Whether keys and values are integers with scales, see kv_int8.py."""
+        return str(self.Pages.dtype) == "int8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +140,8 @@ def visit_block(
         factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, seen, weights)
         _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
+        if cache.scaled:
+            _scale_weights(cache, group, pages, seen, weights)
         _add_values(isa, cache, sums, group, pages, seen, weights, factors)
 
 
@@ -189,6 +197,10 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
         numbers = [step * together + c for c in columns]
         # Instead of a page beyond the last one, the last one again.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen - 1) // PAGE)]) for c in numbers]
+        factors = [
+            scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
+            for i in ids
+        ]
         accs = [_zeros(together, 16) for _ in queries]
         with T.serial(int(cache.Q.shape[2])) as d:
             keys = [
@@ -199,8 +211,9 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
                 row, head, _ = group.place(k)
                 _multiply_add(accs[k], cache.Q[row, head, d], keys, 16, isa)
         for k in queries:
-            for c, acc in zip(numbers, accs[k], strict=True):
-                T.buffer_store(weights, acc[_LANES], [k, v.span(c * PAGE, 16)])
+            for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
+                score = acc[_LANES] * factor if cache.scaled else acc[_LANES]
+                T.buffer_store(weights, score, [k, v.span(c * PAGE, 16)])
 
 
 def _softmax(
@@ -259,6 +272,17 @@ def _softmax(
         T.buffer_store(sums.total, joined, [slot, _LANES])
 
 
+def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Any, weights: Any) -> None:
+    """Emit weights *= the scales of the values; their sums, without it, are taken already."""
+    with T.serial(T.ceildiv(seen, PAGE)) as c, T.sblock("scale"):
+        T.reads()
+        T.writes()
+        factor = scales(cache.Pages, v.let(cache.Ids[pages + c]), 1, group.kv_head)
+        span = v.span(c * PAGE, 16)
+        for k in range(group.queries):
+            T.buffer_store(weights, weights[k, span] * factor, [k, span])
+
+
 def _add_values(
     isa: Isa,
     cache: Cache,
@@ -270,10 +294,12 @@ def _add_values(
     factors: Any,
 ) -> None:
     """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`."""
-    parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
+    head_dim = int(cache.Q.shape[2])
+    parts, together = vectors(head_dim), _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
     for begin in range(0, len(parts), together):
         spans = [span for span, _ in parts[begin : begin + together]]
+        starts = range(begin * lanes, (begin + len(spans)) * lanes, lanes)
         accs = [_zeros(len(spans), lanes) for _ in queries]
         with T.serial(T.ceildiv(seen, PAGE)) as page, T.sblock("page"):
             T.reads()
@@ -282,9 +308,10 @@ def _add_values(
             with T.serial(T.min(seen - page * PAGE, PAGE)) as token, T.sblock("token"):
                 T.reads()
                 T.writes()
+                places = [v.span(token * head_dim + start, lanes) for start in starts]
                 values = [
-                    _as_float(cache.Pages[place, 1, group.kv_head, token, span], lanes, isa)
-                    for span in spans
+                    _as_float(cache.Pages[place, 1, group.kv_head, 0, x], lanes, isa)
+                    for x in places
                 ]
                 for k in queries:
                     _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
