@@ -41,7 +41,8 @@ class Deployment:
 
     def bounds(self) -> dict[str, int]:
         """Of the symbolic sizes that intermediate tensors have."""
-        return {"n": self.prefill_chunk, "m": self.max_batch}
+        pages = self.max_batch * -(-self.context // self.page_size)
+        return {"n": self.prefill_chunk, "m": self.max_batch, "p": pages}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

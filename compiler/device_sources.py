@@ -9,8 +9,7 @@ _SOURCES = {
     "cuda": (("cuda", "cu"),),
     "hip": (("asm", "s"), ("llvm", "ll")),
     "metal": (("metal", "metal"),),
-    "opencl": (("opencl", "cl"),),
-    "vulkan": (("wgsl", "wgsl"),),
+    "opencl": (("cl", "cl"),),
     "webgpu": (("wgsl", "wgsl"),),
 }
 

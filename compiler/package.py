@@ -140,11 +140,12 @@ def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int
     """Bytes that a run needs, known before it starts; with any of the libraries."""
     sizes = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
     page = program.layers * prod(program.page_shape) * sizes[program.kv_dtype]
+    weights = [[prod(p["shape"]) * sizes[p["dtype"]] for p in params] for params in built.params]
     return {
-        "weights": max(
-            sum(prod(p["shape"]) * sizes[p["dtype"]] for p in params) for params in built.params
-        ),
+        "weights": max(map(sum, weights)),
+        "largest_weight": max(map(max, weights)),
         "kv_per_token": page // page_size,
+        "kv_layers": program.layers,
         "workspace": built.workspace,
     }
 

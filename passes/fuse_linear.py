@@ -20,11 +20,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tvm import IRModule, ir, relax
+from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.tags import tag_of
+from wherry.tags import tag, tag_of
 
 from .kernels import Fused, Kernels, is_tir_call, with_scratch
 
@@ -154,13 +154,17 @@ class _Rewriter(PyExprMutator):
             self.answers[spec] = (
                 None
                 if answer is None
-                else (self.builder_.add_func(answer.compute, "fused_linear"), answer)
+                else (self.builder_.add_func(self._tagged(answer, spec), "fused_linear"), answer)
             )
         known = self.answers[spec]
         if known is None:
             return None
         var, kernel = known
         return with_scratch(self.builder_, var, kernel, linear.args(), ty, {"m": ty.shape[0]})
+
+    def _tagged(self, answer: Fused, spec: str) -> tirx.PrimFunc:
+        """The kernel, for later passes to know what it computes."""
+        return tag(answer.compute, "fused_linear", json.loads(spec))
 
 
 def _uses(func: relax.Function) -> dict[relax.Var, int]:

@@ -35,6 +35,10 @@ class Fused(Protocol):
     def scratch(self) -> tuple[tuple[tuple[int | str, ...], str], ...]:
         """Shape (a string: a symbolic size) and dtype of memory for its own use."""
 
+    @property
+    def joined(self) -> bool:
+        """Of an attention: whether the norms of q and k are one parameter, [2, e]."""
+
 
 class Kernels(Protocol):
     """A target's own kernels."""
@@ -52,6 +56,7 @@ class Kernels(Protocol):
         """Order the loops of a PrimFunc that nothing else has scheduled."""
 
 
+PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
 TIR_CALLS = tuple(ir.Op.get(f"relax.{name}") for name in ("call_tir", "call_tir_inplace"))
 
 

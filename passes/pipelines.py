@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tvm import IRModule, ir, relax, tirx
 
 from .attach_bounds import AttachBounds
+from .fuse_attention import FuseAttention
 from .fuse_linear import FuseLinear
 from .fuse_norm import FuseNorm
 from .fuse_swiglu import FuseSwiGLU
@@ -40,7 +41,10 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
     t = relax.transform
     return [
         ("attach", [AttachBounds(inputs.bounds)]),
-        ("fuse", [FuseSwiGLU(), FuseLinear(inputs.kernels), FuseNorm()]),
+        (
+            "fuse",
+            [FuseSwiGLU(), FuseLinear(inputs.kernels), FuseAttention(inputs.kernels), FuseNorm()],
+        ),
         (
             "lower",
             [

@@ -25,7 +25,8 @@ from tvm_ffi import structural_hash
 
 from wherry.tags import tag_of
 
-from .kernels import Kernels, Packed, is_tir_call
+from .kernels import PACK, Kernels, Packed, is_tir_call
+from .schedule_rest import IS_SCHEDULED
 
 PARAMS = "wherry.params"
 
@@ -72,6 +73,15 @@ class SelectKernels:
         return relax.transform.DeadCodeElimination(entries)(mod)
 
 
+class _Computed:
+    """A packing that the fuse phase asked for: a function of weights alone, with one result."""
+
+    def __init__(self, pack: tirx.PrimFunc, ty: relax.TensorType) -> None:
+        self.weights = ((tuple(int(d) for d in ty.shape), str(ty.dtype)),)
+        self.pack = pack
+        self.compute = pack  # of no use: what it makes is what the fused kernel reads
+
+
 class _PackedWeight:
     """Stored parameters, and the variables that `forward` has in their place."""
 
@@ -99,13 +109,19 @@ class _Rewriter(PyExprMutator):
         if not is_tir_call(call):
             return call
         name = call.args[0].name_hint
+        args = list(call.args[1].fields)
+        attrs = self.mod[name].attrs or {}
+        if PACK in attrs:
+            how = _Computed(self.mod[name].without_attr(PACK), call.ty_args[0])
+            (variable,) = self._packed(args, how).variables
+            return variable
         if name not in self.answers:
-            tagged = tag_of(self.mod[name])
+            # What the fuse phase took from the target is a kernel already.
+            tagged = None if IS_SCHEDULED in attrs else tag_of(self.mod[name])
             self.answers[name] = self.kernels.kernel(*tagged) if tagged else None
         answer = self.answers[name]
         if answer is None:
             return call
-        args = list(call.args[1].fields)
         if isinstance(answer, tirx.PrimFunc):
             compute = answer
         else:
@@ -148,14 +164,22 @@ class _Packing:
     def pack(self, weight: _PackedWeight) -> list[relax.Var]:
         """The parameters that stand for a weight which the target lays out anew."""
         how = weight.how
-        sources = [relax.Var(f"stored_{i}", v.ty) for i, v in enumerate(weight.stored)]
+        dtypes = [self.stored[v.name] for v in weight.stored]
+        sources = [
+            relax.Var(f"stored_{i}", relax.TensorType(v.ty.shape, dtype))
+            for i, (v, dtype) in enumerate(zip(weight.stored, dtypes, strict=True))
+        ]
         types = [v.ty for v in weight.variables]
 
         def body(b: relax.BlockBuilder) -> relax.Var:
             var = b.add_func(how.pack, "pack")
-            return b.emit(relax.call_tir(var, sources, types if len(types) > 1 else types[0]))
+            wanted = [
+                s if v.ty.dtype == dtype else b.emit(relax.op.astype(s, v.ty.dtype))
+                for s, v, dtype in zip(sources, weight.stored, dtypes, strict=True)
+            ]
+            return b.emit(relax.call_tir(var, wanted, types if len(types) > 1 else types[0]))
 
-        name = self._function(structural_hash(how.pack), sources, body)
+        name = self._function((structural_hash(how.pack), *dtypes), sources, body)
         for i, variable in enumerate(weight.variables):
             entry = self._entry(variable, [v.name for v in weight.stored])
             entry["pack"] = name

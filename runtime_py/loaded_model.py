@@ -94,6 +94,7 @@ class LoadedModel:
             model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
         )
         manifest = loading.verified(folder)
+        device = device or loading.device_of(manifest)
         config = loading.engine_config(
             manifest,
             {
@@ -102,13 +103,13 @@ class LoadedModel:
                 "kv_tokens": kv_tokens,
                 "prefill_chunk": prefill_chunk,
             },
+            device,
         )
         threads = threads if threads is not None else settings.threads()
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
         options = {} if threads is None else {"threads": threads}
         tokenizer, template, defaults = loading.tokenizer_of(folder)
-        device = device or loading.device_of(manifest)
         return cls(
             manifest.name,
             core_factory(folder, manifest, device, options, config),

@@ -131,8 +131,12 @@ def native_core(
     return NativeCore(open_core(), library, folder, device, options, config)
 
 
-def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[str, int]:
+def engine_config(
+    manifest: Manifest, asked: Mapping[str, int | None], device: str
+) -> dict[str, int]:
     """core_create's configuration: what was asked for, else what the model was compiled with.
+
+    The cache gets what the memory of `device`, the core's name of it, leaves.
 
     Raises:
         UsageError: a number is not positive, or larger than the compiled library allows.
@@ -152,8 +156,10 @@ def engine_config(manifest: Manifest, asked: Mapping[str, int | None]) -> dict[s
     if problems:
         raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
     config = compiled | config
-    if "kv_tokens" not in config and (fitting := memory.kv_tokens(manifest, config)):
-        config["kv_tokens"] = fitting
+    if "kv_tokens" not in config:
+        fitting = memory.kv_tokens(manifest, config, memory.room(device))
+        if fitting:
+            config["kv_tokens"] = fitting
     return config
 
 

@@ -1,15 +1,52 @@
-"""What fits into this machine's memory, known before anything is loaded."""
+"""What fits into the memory of the machine or of its device, known before anything is loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from wherry.artifact import Manifest
+from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
 
 PAGE = 16  # tokens; a cache is a whole number of pages
 SHARE = 0.5  # of what the weights leave free, for the cache: others live here too
+SHARE_DISCRETE = 0.9  # of a device with memory of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory for a model."""
+
+    free: int | None  # bytes; None: unknown
+    largest: int | None = None  # bytes of one tensor; None: any
+    share: float = SHARE  # of what the weights leave, for the cache
+    where: str = "this machine"
+
+
+def room(device: str) -> Room:
+    """The memory of a device: "cpu", "vulkan:0".
+
+    Of a device that shares the host's memory, what the host has left counts too. Raises as
+    `list_devices`.
+    """
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return Room(available())
+    found = list_devices(kind) if kind in KINDS else []
+    index = index or "0"
+    if not index.isdecimal() or int(index) >= len(found):  # opening it says what is wrong
+        return Room(None)
+    it = found[int(index)]
+    free = it.memory_bytes if it.available_bytes is None else it.available_bytes
+    host = None if it.discrete else available()
+    return Room(
+        free if host is None else min(free, host),
+        it.largest_buffer_bytes,
+        SHARE_DISCRETE if it.discrete else SHARE,
+        it.name,
+    )
 
 
 def available() -> int | None:
@@ -24,33 +61,57 @@ def available() -> int | None:
     return left if free is None else min(free, left)
 
 
-def kv_tokens(manifest: Manifest, config: Mapping[str, int], free: int | None = None) -> int | None:
+def kv_tokens(manifest: Manifest, config: Mapping[str, int], there: Room) -> int | None:
     """Tokens of the cache: each request's whole context if that fits, else what fits.
 
     Args:
         manifest: with `memory`: bytes of weights, of a token's cache, of a step.
         config: context and max_batch.
-        free: bytes; None: what this machine has.
+        there: where the model will run.
 
     Returns:
-        None where the manifest or the machine does not tell.
+        None where the manifest or the device does not tell.
 
     Raises:
-        ResourceError: not even the weights and one page fit.
+        ResourceError: not even the weights and one page fit, or one weight is too large.
     """
-    free = available() if free is None else free
     per_token = manifest.memory.get("kv_per_token", 0)
-    if free is None or not per_token or "context" not in config:
+    if not per_token or "context" not in config:
         return None
+    tokens = config["context"] * config.get("max_batch", 1)
+    if there.largest is not None:
+        tokens = min(tokens, _of_one_tensor(manifest, there.largest, there.where))
+    if there.free is None:
+        return tokens if there.largest is not None else None
     fixed = manifest.memory.get("weights", 0) + manifest.memory.get("workspace", 0)
-    left = int((free - fixed) * SHARE) // per_token // PAGE * PAGE
+    left = int((there.free - fixed) * there.share) // per_token // PAGE * PAGE
     if left < PAGE:
         raise ResourceError(
             f"{manifest.name} needs {_mb(fixed)} for weights and a step, and "
-            f"{_mb(per_token * PAGE)} for a page of its cache; {_mb(free)} are free. "
-            "Close something, or compile it with a smaller scheme (--quant q4f16_1)."
+            f"{_mb(per_token * PAGE)} for a page of its cache; {_mb(there.free)} are free on "
+            f"{there.where}. Close something, or compile it with a smaller scheme "
+            "(--quant q4f16_1) or a smaller step (--prefill-chunk 128 --max-batch 4)."
         )
-    return min(config["context"] * config.get("max_batch", 1), left)
+    return min(tokens, left)
+
+
+def _of_one_tensor(manifest: Manifest, largest: int, where: str) -> int:
+    """Tokens whose cache of one layer is one tensor that the device takes."""
+    weight = manifest.memory.get("largest_weight", 0)
+    if weight > largest:
+        raise ResourceError(
+            f"A weight of {manifest.name} has {_mb(weight)}; a kernel on {where} can have "
+            f"{_mb(largest)} in one tensor. Compile it with a smaller scheme (--quant q4f16_1), or "
+            "for another device (--target opencl, --target cpu)."
+        )
+    layers = manifest.memory.get("kv_layers", 1)  # an older folder does not tell: at least so many
+    tokens = largest * layers // manifest.memory["kv_per_token"] // PAGE * PAGE
+    if tokens < PAGE:
+        raise ResourceError(
+            f"A page of the cache of {manifest.name} is more than the {_mb(largest)} that a kernel "
+            f"on {where} can have in one tensor. Compile it for another device (--target cpu)."
+        )
+    return tokens
 
 
 def _meminfo(name: str) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wherry.errors import UsageError
-
 from . import hosts, opencl
 from .target import TargetPreset
+from .variants import chosen
 
 # Work-items of a group, what every GPU of a family has for kernels with as many registers as ours.
 # Mali's local memory is its main memory: smaller groups wait less for it.
-THREADS = {None: "256", "mali": "128"}
+ADRENO, MALI = "256", "128"
+VARIANTS = {"mali": "GPUs of Arm"}
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -20,11 +20,9 @@ def preset(variant: str | None) -> TargetPreset:
     Raises:
         UsageError: there is no such variant.
     """
-    if variant not in THREADS:
-        raise UsageError(
-            f"Unknown target 'android:{variant}'; after the colon goes mali, or nothing for "
-            "Adreno. Type: --target android"
-        )
-    name = "android" if variant is None else f"android:{variant}"
-    gpu = replace(opencl.preset(THREADS[variant]), name=name, hosts=("android",))
+    if variant is None:
+        name, threads = "android", ADRENO
+    else:
+        name, threads = f"android:{chosen('android', variant, VARIANTS)[0]}", MALI
+    gpu = replace(opencl.preset(threads), name=name, hosts=("android",))
     return gpu.on(hosts.HOSTS["android"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from wherry.errors import UsageError
-
 from .metal import apple_gpu
 from .target import TargetPreset
+from .variants import chosen
 
-VARIANTS = {None: "ios", "simulator": "ios-simulator"}
+VARIANTS = {"simulator": "the simulator of a Mac"}
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -16,9 +15,7 @@ def preset(variant: str | None) -> TargetPreset:
     Raises:
         UsageError: there is no such variant.
     """
-    if variant not in VARIANTS:
-        raise UsageError(
-            f"Unknown target 'iphone:{variant}'; after the colon goes simulator, or nothing. "
-            "Type: --target iphone"
-        )
-    return apple_gpu("iphone" if variant is None else f"iphone:{variant}", VARIANTS[variant])
+    if variant is None:
+        return apple_gpu("iphone", "ios")
+    (found,) = chosen("iphone", variant, VARIANTS)
+    return apple_gpu(f"iphone:{found}", f"ios-{found}")

@@ -15,19 +15,17 @@ from tvm.ir import Call, Op
 from tvm.tirx import PrimFunc
 from tvm_ffi import structural_map
 
-from wherry.errors import UsageError
-
 from . import hosts
-from .kernels.by_name import KernelsByName
+from .kernels.by_name import Answer, KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
-from .kernels.kernel_set import PackedLinear
 from .target import TargetPreset
+from .variants import chosen
 
 THREADS = 256  # of a group: a kernel that needs many registers could not have all 1024
 SHARED_MEMORY_BYTES = 32768
 BUFFERS = 31  # that a kernel can take; one of them holds the plain values
 SIMD_WIDTH = 32
-VARIANTS = {None: "macos", "macabi": "macabi"}
+VARIANTS = {"macabi": "apps of Mac Catalyst"}  # named after their hosts
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -36,12 +34,10 @@ def preset(variant: str | None) -> TargetPreset:
     Raises:
         UsageError: there is no such variant.
     """
-    if variant not in VARIANTS:
-        raise UsageError(
-            f"Unknown target 'metal:{variant}'; after the colon goes macabi, or nothing. "
-            "Type: --target metal"
-        )
-    return apple_gpu("metal" if variant is None else f"metal:{variant}", VARIANTS[variant])
+    if variant is None:
+        return apple_gpu("metal", "macos")
+    (host,) = chosen("metal", variant, VARIANTS)
+    return apple_gpu(f"metal:{variant}", host)
 
 
 def apple_gpu(name: str, host: str) -> TargetPreset:
@@ -76,7 +72,7 @@ def apple_gpu(name: str, host: str) -> TargetPreset:
 class MetalKernels(KernelsByName):
     """Kernels of any GPU, with angles as exact as elsewhere."""
 
-    def kernel(self, op: str, spec: str) -> PrimFunc | PackedLinear | None:
+    def kernel(self, op: str, spec: str) -> Answer:
         """See KernelsByName."""
         found = super().kernel(op, spec)
         return with_precise_angles(found) if isinstance(found, PrimFunc) else found

@@ -70,7 +70,8 @@ class Manifest:
     # in a program: what ffi.SystemLib is called with}
     target: dict[str, Any]
     deployment: dict[str, int]  # {"context", "max_batch", "prefill_chunk", "page_size"}
-    memory: dict[str, int]  # bytes: {"weights", "kv_per_token", "workspace"}
+    # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
+    memory: dict[str, int]
     capabilities: tuple[str, ...]
     library: str  # file name; see library_for
     files: dict[str, FileRecord]

@@ -1,6 +1,6 @@
 """Our libraries: the core, and the plugins through which TVM drives devices it has no run time for.
 
-This module imports neither TVM nor tvm_ffi.
+Importing this module imports neither TVM nor tvm_ffi.
 """
 
 from __future__ import annotations
@@ -95,3 +95,29 @@ def open_plugin(kind: str) -> ctypes.CDLL:
     if problem := register(version("apache-tvm").encode(), str(programs).encode()):
         raise ToolchainError(f"{path}: {problem.decode(errors='replace')}")
     return plugin
+
+
+def _autoload(kind: str) -> None:
+    """Give a process that imports TVM its devices of a kind, if it has none and we have a plugin.
+
+    Called through the entry points of the group "tvm.backends". TVM makes a warning of an error.
+    """
+    import tvm_ffi  # imported already: TVM calls us
+
+    own = tvm_ffi.get_global_func(f"device_api.{kind}", allow_missing=True) is not None
+    try:
+        find_plugin(kind)
+    except ToolchainError:  # not built, which nobody asked for
+        return
+    if not own:
+        open_plugin(kind)
+
+
+def autoload_opencl() -> None:
+    """See `_autoload`."""
+    _autoload("opencl")
+
+
+def autoload_vulkan() -> None:
+    """See `_autoload`."""
+    _autoload("vulkan")

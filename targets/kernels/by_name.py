@@ -10,9 +10,12 @@ from tvm.tirx import PrimFunc
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     AttentionSpec,
+    BatchTableSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
+    PagedAttentionSpec,
+    QkvAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     SwiGLUSpec,
@@ -21,7 +24,12 @@ from .specs import (
 Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
 # What a set may have in addition: several operations in one, which passes ask for.
-FUSED: dict[str, Any] = {"fused_linear": FusedLinearSpec}
+FUSED: dict[str, Any] = {
+    "fused_linear": FusedLinearSpec,
+    "batch_table": BatchTableSpec,
+    "paged_attention": PagedAttentionSpec,
+    "qkv_attention": QkvAttentionSpec,
+}
 
 
 class KernelsByName:

@@ -36,6 +36,7 @@ class FusedKernel:
 
     compute: PrimFunc
     scratch: tuple[tuple[tuple[int | str, ...], str], ...] = ()
+    joined: bool = False  # of an attention: the norms of q and k are one parameter, [2, e]
 
 
 class KernelSet(Protocol):

@@ -238,3 +238,70 @@ class AttentionSpec(_Record):
     def cache_width(self) -> int:
         """The last extent of the pages."""
         return cache_width(self.head_dim, self.kv_dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedAttentionSpec(_Record):
+    """Rotate, append, attend: a `RopeAppendSpec` and the `AttentionSpec` after it."""
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    rotary_dim: int
+    inv_freq: tuple[float, ...]
+    scale: float
+    scaling: float = 1.0
+    qk_norm_eps: float | None = None
+    page_size: int = 16  # tokens
+    kv_dtype: FloatName = "float32"
+
+    def __post_init__(self) -> None:
+        self.rope()
+        self.attention()
+
+    def rope(self) -> RopeAppendSpec:
+        """The first part."""
+        return RopeAppendSpec(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            rotary_dim=self.rotary_dim,
+            inv_freq=self.inv_freq,
+            scaling=self.scaling,
+            qk_norm_eps=self.qk_norm_eps,
+            page_size=self.page_size,
+            kv_dtype=self.kv_dtype,
+        )
+
+    def attention(self) -> AttentionSpec:
+        """The second part."""
+        return AttentionSpec(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            scale=self.scale,
+            page_size=self.page_size,
+            kv_dtype=self.kv_dtype,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTableSpec(_Record):
+    """The positions and pages of a step's rows, in one array; the kernel set's own layout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QkvAttentionSpec(_Record):
+    """A linear whose result is qkv, and the attention over it."""
+
+    linear: FusedLinearSpec
+    attention: PagedAttentionSpec
+
+    @classmethod
+    def from_json(cls, text: str) -> QkvAttentionSpec:
+        """Read {"linear": ..., "attention": ...}; errors as for other records."""
+        raw = json.loads(text)
+        return cls(
+            linear=FusedLinearSpec.from_json(json.dumps(raw["linear"])),
+            attention=PagedAttentionSpec.from_json(json.dumps(raw["attention"])),
+        )

@@ -44,18 +44,41 @@ def model(tmp_path_factory):
 class TestCommands:
     def test_compile_writes_a_folder_and_finds_it_again(self, model, tmp_path):
         out = tmp_path / "compiled"
-        arguments = ("compile", model, "--quant", "q4f32_1", "--context", "64", "-o", str(out))
+        arguments = (
+            "compile",
+            model,
+            "--quant",
+            "q4f32_1",
+            "--context",
+            "64",
+            "--kv-dtype",
+            "float32",
+        )
+        arguments += ("-o", str(out))
         first = wherry(*arguments)
         assert (first.returncode, first.stdout) == (0, f"{out}\n"), first.stderr
         manifest = read_manifest(out)
         assert manifest.deployment["context"] == 64
         assert manifest.memory["weights"] > 0 and manifest.memory["workspace"] > 0
-        assert manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4  # layers, k and v, heads, e
+        assert (
+            manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4
+        )  # layers, k and v, heads, e, f32
         before = (out / "model.so").stat().st_mtime_ns
         assert wherry(*arguments).returncode == 0
         assert (out / "model.so").stat().st_mtime_ns == before  # a cache hit
         assert wherry(*arguments, "--max-batch", "3").returncode == 0
         assert (out / "model.so").stat().st_mtime_ns != before  # other inputs
+
+    def test_compile_says_what_was_made_and_for_whom(self, model, tmp_path):
+        out = tmp_path / "phone"
+        done = wherry("compile", model, "--target", "metal", "--host", "ios", "-o", str(out))
+        assert (done.returncode, done.stdout) == (0, f"{out}\n"), done.stderr
+        symbols = read_manifest(out).target["objects"]["symbols"]
+        assert "for metal on arm64-apple-ios16.0\n" in done.stderr
+        assert f'Mach-O objects to link; found by SystemLib("{symbols}")' in done.stderr
+        wrong = wherry("compile", model, "--target", "metal", "--host", "windows")
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "it can have macos, macabi, ios, ios-simulator" in wrong.stderr
 
     def test_run_writes_the_text_alone(self, model):
         done = wherry("run", model, "--max-tokens", "5", "--seed", "1", "Hello")

@@ -4,32 +4,91 @@ from types import SimpleNamespace
 
 import pytest
 
+from wherry.devices import Device, list_devices
 from wherry.errors import ResourceError
+from wherry.plugins import PLUGINS
 from wherry.runtime import memory
+from wherry.runtime.memory import Room
 
-MANIFEST = SimpleNamespace(
-    name="small", memory={"weights": 1_000_000, "workspace": 0, "kv_per_token": 1000}
-)
+from ..gpu import device
+
+MEMORY = {"weights": 1_000_000, "workspace": 0, "kv_per_token": 1000}
+MANIFEST = SimpleNamespace(name="small", memory=MEMORY)
+LAYERS = SimpleNamespace(name="small", memory={**MEMORY, "kv_layers": 4, "largest_weight": 500_000})
 CONFIG = {"context": 512, "max_batch": 8}
 
 
 def test_all_contexts_if_they_fit():
-    assert memory.kv_tokens(MANIFEST, CONFIG, free=100_000_000) == 512 * 8
+    assert memory.kv_tokens(MANIFEST, CONFIG, Room(100_000_000)) == 512 * 8
 
 
-def test_half_of_what_is_left_otherwise():
-    assert memory.kv_tokens(MANIFEST, CONFIG, free=3_000_000) == 1000 // 16 * 16
+def test_a_share_of_what_is_left_otherwise():
+    assert memory.kv_tokens(MANIFEST, CONFIG, Room(3_000_000)) == 1000 // 16 * 16
+    assert memory.kv_tokens(MANIFEST, CONFIG, Room(3_000_000, share=0.9)) == 1800 // 16 * 16
 
 
 def test_too_little_says_the_numbers():
-    with pytest.raises(ResourceError, match=r"needs 1\.0 MB .* 1\.0 MB are free"):
-        memory.kv_tokens(MANIFEST, CONFIG, free=1_000_100)
+    with pytest.raises(ResourceError, match=r"needs 1\.0 MB .* 1\.0 MB are free on this machine"):
+        memory.kv_tokens(MANIFEST, CONFIG, Room(1_000_100))
 
 
 def test_unknown_sizes_leave_it_to_the_core():
     unknown = SimpleNamespace(name="small", memory={})
-    assert memory.kv_tokens(unknown, CONFIG, free=1) is None
+    assert memory.kv_tokens(unknown, CONFIG, Room(1)) is None
+    assert memory.kv_tokens(MANIFEST, CONFIG, Room(None)) is None
+
+
+def test_a_layers_cache_is_one_tensor():
+    """4 layers of 250 bytes a token."""
+    assert memory.kv_tokens(LAYERS, CONFIG, Room(None, 600_000)) == 2400
+    assert memory.kv_tokens(LAYERS, CONFIG, Room(10**9, 600_000)) == 2400
+    assert memory.kv_tokens(LAYERS, CONFIG, Room(3_000_000, 600_000)) == 992
+    assert memory.kv_tokens(LAYERS, CONFIG, Room(10**9, 10**9)) == 512 * 8
+
+
+def test_a_weight_beyond_the_largest_tensor_names_the_fix():
+    words = r"0\.5 MB; a kernel on GPU X can have 0\.4 MB .*--quant q4f16_1"
+    with pytest.raises(ResourceError, match=words):
+        memory.kv_tokens(LAYERS, CONFIG, Room(10**9, 400_000, where="GPU X"))
 
 
 def test_this_machine_has_some():
     assert memory.available() > 10_000_000
+    assert memory.room("cpu").free > 10_000_000
+
+
+def gpu(**changes):
+    facts = {
+        "name": "GPU X",
+        "kind": "vulkan",
+        "memory_bytes": 8_000_000_000,
+        "available_bytes": None,
+        "largest_buffer_bytes": 4_000_000_000,
+        "discrete": True,
+        "driver": "1",
+        "software": False,
+        "threads_per_block": 1024,
+        "code": None,
+    }
+    return Device(**{**facts, **changes})
+
+
+def test_memory_of_a_device(monkeypatch):
+    found = [gpu(), gpu(available_bytes=5_000_000_000), gpu(discrete=False, available_bytes=10**18)]
+    monkeypatch.setattr(memory, "list_devices", lambda kind: found)
+    assert memory.room("vulkan:0") == Room(8_000_000_000, 4_000_000_000, 0.9, "GPU X")
+    assert memory.room("vulkan:1").free == 5_000_000_000
+    shared = memory.room("vulkan:2")
+    assert 10_000_000 < shared.free < 10**15 and shared.share == 0.5
+    assert memory.room("vulkan:3").free is None  # opening it is the error
+    assert memory.room("rocm:0").free is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", PLUGINS)
+def test_the_device_is_asked(kind):
+    device(kind)
+    it = list_devices(kind)[0]
+    there = memory.room(f"{kind}:0")
+    assert 10_000_000 < there.free <= it.memory_bytes
+    assert (there.largest, there.where) == (it.largest_buffer_bytes, it.name)

@@ -20,6 +20,7 @@ from wherry.targets.variants import CUDA_CODES
 from ..device_binaries import CUBIN, EM_CUDA, PTX, Elf, fatbin_entries, packed
 from ..tiny_models import save
 
+TWO = "cuda:sm_80+sm_90"
 REQUIRED = "WHERRY_REQUIRE_CUDA"  # set in CI, which installs the extra `cuda`
 
 
@@ -36,11 +37,11 @@ def nvcc():
 
 @pytest.fixture(scope="module")
 def made(nvcc, tmp_path_factory):
-    """(compiled folder, folder of the dump) of a tiny model for the usual GPUs."""
+    """(compiled folder, folder of the dump) of a tiny model for two GPUs."""
     folder = tmp_path_factory.mktemp("cuda")
     save(folder / "model", "llama")
     compiled = ensure_artifact(
-        str(folder / "model"), target="cuda", out=folder / "out", dump=folder / "dump"
+        str(folder / "model"), target=TWO, out=folder / "out", dump=folder / "dump"
     )
     return compiled, folder / "dump"
 
@@ -51,7 +52,7 @@ def test_a_library_holds_machine_code_and_ptx(made):
     (module,) = packed(folder / "model.so", "cuda")
     assert module.format == "fatbin" and len(module.kernels) > 10
     entries = fatbin_entries(module.code)
-    assert sorted(code for kind, code, _ in entries if kind == CUBIN) == sorted(USUAL)
+    assert [code for kind, code, _ in entries if kind == CUBIN] == ["sm_80", "sm_90"]
     assert [code for kind, code, _ in entries if kind == PTX] == ["sm_80"]
     for kind, _, content in entries:
         if kind == CUBIN:
@@ -62,7 +63,8 @@ def test_a_library_holds_machine_code_and_ptx(made):
 
 def test_the_manifest_says_for_which_gpus(made):
     target = read_manifest(made[0]).target
-    assert (target["name"], target["kind"], target["codes"]) == ("cuda", "cuda", list(USUAL))
+    assert (target["name"], target["kind"]) == (TWO, "cuda")
+    assert target["codes"] == ["sm_80", "sm_90"]
 
 
 def test_the_dump_has_cuda_c(made):
@@ -70,10 +72,18 @@ def test_the_dump_has_cuda_c(made):
     assert "__global__ void __launch_bounds__(" in text and "attention_kernel" in text
 
 
-def test_one_gpu_gets_its_own_code_alone(nvcc):
+def test_each_gpu_gets_its_own_code(nvcc):
     source = b'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2.0f; }'
-    entries = fatbin_entries(compile_cuda(source, find("cuda:sm_90").codes, nvcc))
-    assert sorted((kind, code) for kind, code, _ in entries) == [(PTX, "sm_90"), (CUBIN, "sm_90")]
+
+    def made_for(target):
+        entries = fatbin_entries(compile_cuda(source, find(target).codes, nvcc))
+        return sorted((kind, code) for kind, code, _ in entries)
+
+    assert made_for("cuda:sm_90") == [(PTX, "sm_90"), (CUBIN, "sm_90")]
+    assert made_for("cuda") == [(PTX, "sm_80"), *sorted((CUBIN, code) for code in USUAL)]
+
+
+def test_what_nvcc_says_is_heard(nvcc):
     with pytest.raises(ToolchainError, match=r"cannot compile the kernels:\n.*error"):
         compile_cuda(b"not CUDA", ("sm_90",), nvcc)
 

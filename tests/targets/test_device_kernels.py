@@ -99,7 +99,8 @@ def test_swiglu(build, d):
     gate, up = x[:, :d].astype("float64"), x[:, d:].astype("float64")
     with np.errstate(over="ignore"):
         expected = gate / (1 + np.exp(-gate)) * up
-    np.testing.assert_allclose(y, expected, rtol=2e-6, atol=1e-30)
+    # Vulkan's exp(x) may be 3 + 2 |x| units in the last place off.
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-30)
 
 
 ROPE = [(8, 4, 8, 8, None), (9, 3, 64, 32, None), (3, 1, 20, 10, 1e-5)]  # h, g, e, rotary, eps

@@ -156,7 +156,8 @@ def test_limits_of_presets():
         16384,
         8,
     )
-    assert {find(kind).record()["name"].partition(":")[0] for kind in KINDS} == set(KINDS)
+    for kind in ("metal", "iphone", "android", "webgpu"):
+        assert find(kind).record()["name"] == kind and kind in KINDS
 
 
 def test_levels_for_another_system():

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/opencl/device.h"
 #include "backends/opencl/program.h"
@@ -128,8 +129,15 @@ class OpenClModule final : public ffi::ModuleObj {
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
     auto found = kernels_.find(name);
     if (found == kernels_.end()) return std::nullopt;
-    return ffi::Function::FromPacked(
+    ffi::Function function = ffi::Function::FromPacked(
         [kernel = found->second](ffi::PackedArgs args, ffi::Any*) { kernel->launch(args); });
+    // Kept until the process ends: the host's code of a file that is loaded twice remembers the
+    // function objects of the first module, which may be gone.
+    static std::mutex mutex;
+    static auto* kept = new std::vector<ffi::Function>();
+    std::lock_guard<std::mutex> lock(mutex);
+    kept->push_back(function);
+    return function;
   }
 
  private:

@@ -67,9 +67,35 @@ class Library {
   explicit Library(const std::string& bytes)
       : kernels_(read_kernels(bytes)), hash_(Hash().text(bytes).value()) {}
 
-  bool has(const std::string& name) const { return kernels_.count(name) != 0; }
-  const KernelInfo& kernel(const std::string& name) const { return kernels_.at(name); }
+  // Libraries are kept until the process ends, and so are their functions: the host's code of a
+  // file that is loaded twice remembers the function objects of the first module, which may be
+  // gone. The same bytes give the same library, so that nothing is kept, or compiled, twice.
+  static std::pair<const std::string, std::unique_ptr<Library>>& of(const std::string& bytes) {
+    static std::mutex mutex;
+    static auto* all = new std::map<std::string, std::unique_ptr<Library>>();
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = all->find(bytes);
+    if (found == all->end()) {
+      found = all->emplace(bytes, std::make_unique<Library>(bytes)).first;
+    }
+    return *found;
+  }
 
+  ffi::Optional<ffi::Function> function(const std::string& name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto made = functions_.find(name);
+    if (made != functions_.end()) return made->second;
+    auto kernel = kernels_.find(name);
+    if (kernel == kernels_.end()) return std::nullopt;
+    ffi::Function function =
+        ffi::Function::FromPacked([this, kernel](ffi::PackedArgs args, ffi::Any*) {
+          launch(kernel->first, kernel->second, args);
+        });
+    functions_.emplace(name, function);
+    return function;
+  }
+
+ private:
   // args: the kernel's arguments, then an extent for each of its axes.
   void launch(const std::string& name, const KernelInfo& info, ffi::PackedArgs args) {
     auto extents = info.call.extents(name, args);
@@ -96,7 +122,6 @@ class Library {
     device.launch(on(index, device).of(name), tensors, numbers, groups);
   }
 
- private:
   const Pipelines& on(int index, VulkanDevice& device) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& pipelines = pipelines_[index];
@@ -108,32 +133,24 @@ class Library {
   uint64_t hash_;
   std::mutex mutex_;
   std::map<int, std::unique_ptr<Pipelines>> pipelines_;  // by device
+  std::map<std::string, ffi::Function> functions_;
 };
 
 class VulkanModule final : public ffi::ModuleObj {
  public:
-  explicit VulkanModule(std::string bytes)
-      : bytes_(std::move(bytes)), library_(std::make_shared<Library>(bytes_)) {}
+  explicit VulkanModule(const std::string& bytes) : library_(Library::of(bytes)) {}
 
   const char* kind() const override { return "vulkan"; }
   int GetPropertyMask() const override {
     return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
   }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(bytes_); }
-
+  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_.first); }
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    std::string key = name;
-    if (!library_->has(key)) return std::nullopt;
-    const KernelInfo* info = &library_->kernel(key);
-    return ffi::Function::FromPacked(
-        [library = library_, key, info](ffi::PackedArgs args, ffi::Any*) {
-          library->launch(key, *info, args);
-        });
+    return library_.second->function(name);
   }
 
  private:
-  std::string bytes_;
-  std::shared_ptr<Library> library_;
+  std::pair<const std::string, std::unique_ptr<Library>>& library_;  // its bytes first
 };
 
 }  // namespace

@@ -37,8 +37,9 @@ target = click.option(
     default="auto",
     show_default=True,
     metavar="TARGET",
-    help="auto, cpu (this machine), cpu:NAME with a CPU name of LLVM's (cpu:x86-64-v3), opencl, "
-    "metal, iphone, android, webgpu.",
+    help="auto (the best device here), cpu (this machine), cuda, rocm:GPU, opencl, vulkan, metal, "
+    "iphone, android, webgpu; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
+    "rocm:gfx1100, opencl:64.",
 )
 host = click.option(
     "--host",

@@ -1,11 +1,18 @@
-"""Attention of each row over its sequence's pages: a block a row and a few of its heads.
+"""Attention of rows over their sequences' pages; a block has some rows and some of their heads.
 
-The softmax is computed as the keys go by, TILE tokens at a time, counted from the sequence's first:
-where the tiles lie, and so every bit of a row, depends on the row's position alone.
+The softmax is computed as the keys go by. A sequence is cut, from its first token, into splits of
+SPLIT tokens, and these into tiles of TILE: a split's state (largest score, sum of weights, sum of
+weighted values) grows tile by tile, and the states of the splits are merged in ascending order.
+Where the cuts lie, and so every bit of a row, depends on the row's position alone; which block
+computes a split, and with which other rows, does not matter:
+
+- `launch_rows`: blocks of several rows; those of one sequence share the reading of its pages.
+- `decode`: one row a sequence, see there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,236 +21,453 @@ from tvm.tirx import PrimFunc
 
 from ..specs import AttentionSpec
 from . import emit as e
+from .batch_table import Arrays, Rows
 from .limits import GpuLimits
+from .rope import threads_of
 
 TILE = 64  # tokens
+SPLIT = 256  # tokens, a multiple of TILE
+PARTS = 8  # that a tile's largest score is found in
 LOWEST = -3.0e38  # below any score
 MOST_SHARED = 16384  # bytes: more would leave the device fewer blocks at a time
 MOST_HEADS = 8
+MOST_UNITS = 16
+REGISTERS = 1024  # elements of the output that a block of 128 threads keeps
+
+Load = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensors:
-    """TIR buffers of `KernelSet.attention`."""
+class Shared:
+    """What a block's threads share; a unit is a head of a row."""
 
-    q: Any
-    positions: Any
-    sequences: Any
-    page_indptr: Any
-    page_ids: Any
-    pages: Any
-    out: Any
+    q: Any  # [units * e], times the scale
+    scores: Any  # [units * TILE], then the weights
+    tops: Any  # [units * PARTS], largest scores of the parts of a tile
+    largest: Any  # [units], score of the split so far
+    grown: Any  # [units], the same with this tile's
+    factor: Any  # [units], of what was summed before this tile
+    last: Any  # int32 [rows], last position that a row sees; -1: none of this sequence's rows
+
+    @staticmethod
+    def of(rows: int, heads: int, head_dim: int) -> Shared:
+        """Allocate; `bytes_of` says how much."""
+        units = rows * heads
+        sizes = (head_dim, TILE, PARTS, 1, 1, 1)
+        q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
+        return Shared(q, scores, tops, largest, grown, factor, e.shared((rows,), "int32"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What a block's threads share; k counts its heads."""
-
-    q: Any  # [k * e]
-    scores: Any  # [k * TILE], then the weights
-    largest: Any  # [k], score so far
-    total: Any  # [k], sum of weights so far
-    factor: Any  # [k], of what was summed before this tile
+def bytes_of(rows: int, heads: int, head_dim: int) -> int:
+    """Shared memory of a block, bytes."""
+    return 4 * (rows * heads * (head_dim + TILE + PARTS + 3) + rows)
 
 
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
     """Kernel of `spec`; see `KernelSet.attention` for the parameters."""
-    h, g, e_ = spec.heads, spec.kv_heads, spec.head_dim
-    heads = heads_of_block(spec, limits)
-    threads = limits.block_for(heads * e_, most=128)
+    h, g, size = spec.heads, spec.kv_heads, spec.head_dim
 
-    def launched(tensors: _Tensors, n: Any) -> None:
-        e.launch(
-            (h // heads, n),
-            threads,
-            lambda block, row, t: _Block(spec, tensors, heads, threads, block, row, t).emit(),
-        )
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
+        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"])
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def attend(
-        q: T.handle,
-        positions: T.handle,
-        sequences: T.handle,
-        query_indptr: T.handle,
-        page_indptr: T.handle,
-        page_ids: T.handle,
-        pages: T.handle,
-        out: T.handle,
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n, r1, r2, p, count = T.int64(), T.int64(), T.int64(), T.int64(), T.int64()
-        Q = T.match_buffer(q, (n, h, e_), "float32")
-        Position = T.match_buffer(positions, (n,), "int32")
-        Sequence = T.match_buffer(sequences, (n,), "int32")
-        T.match_buffer(query_indptr, (r1,), "int32")
-        Indptr = T.match_buffer(page_indptr, (r2,), "int32")
-        Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, spec.page_size, e_), spec.kv_dtype)
-        Out = T.match_buffer(out, (n, h, e_), "float32")
-        launched(_Tensors(Q, Position, Sequence, Indptr, Ids, Pages, Out), n)
-
-    return attend
+    return e.prim_func(
+        [
+            ("q", ("n", h, size), "float32"),
+            ("positions", ("n",), "int32"),
+            ("sequences", ("n",), "int32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("page_indptr", ("r2",), "int32"),
+            ("page_ids", ("p",), "int32"),
+            ("pages", ("count", 2, g, spec.page_size, size), spec.kv_dtype),
+            ("out", ("n", h, size), "float32"),
+        ],
+        emit,
+    )
 
 
-def heads_of_block(spec: AttentionSpec, limits: GpuLimits) -> int:
-    """Query heads that one block computes: they share a KV head, and fit its memory."""
+def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int], int]) -> int:
+    """Query heads that one block computes: they share a KV head, and fit its memory.
+
+    `more` says how many bytes a block of so many heads needs beyond `bytes_of` one row.
+    """
     group = spec.heads // spec.kv_heads
     most = min(MOST_SHARED, limits.shared_memory_bytes)
     fitting = [
         k
         for k in range(1, min(group, MOST_HEADS) + 1)
-        if group % k == 0 and 4 * k * (spec.head_dim + TILE + 3) <= most
+        if group % k == 0 and bytes_of(1, k, spec.head_dim) + more(k) <= most
     ]
     return max(fitting, default=1)
 
 
-class _Block:
-    """Emits the code of one block."""
+def launch_rows(
+    spec: AttentionSpec, limits: GpuLimits, rows: Rows, q: Any, pages: Any, out: Any, n: Any
+) -> None:
+    """Emit the kernel for any rows, whose q are rotated and whose keys are in the cache."""
+    heads = heads_of_block(spec, limits, lambda k: 0)
+    units = min(MOST_UNITS, max(1, REGISTERS // spec.head_dim))
+    count = max(1, units // heads)
+    while count > 1 and bytes_of(count, heads, spec.head_dim) > MOST_SHARED:
+        count -= 1
+    threads = threads_of(limits)
+
+    def block(block: Any, tile: Any, thread: Any) -> None:
+        shared = Shared.of(count, heads, spec.head_dim)
+        first_row, n32 = e.let(tile * count), T.Cast("int32", n)
+        first_head = e.let(block * heads)
+        attend = Attend(spec, pages, rows, shared, count, heads, first_head, thread, threads)
+
+        def row_of(r: Any) -> Any:
+            return T.min(first_row + r, n32 - 1)
+
+        def load(i: Any) -> None:
+            unit, k = e.let(e.div(i, spec.head_dim)), e.mod(i, spec.head_dim)
+            value = q[row_of(e.div(unit, heads)), first_head + e.mod(unit, heads), k]
+            T.buffer_store(shared.q, value * e.number(spec.scale), [i])
+
+        e.over(count * heads * spec.head_dim, threads, thread, load)
+
+        def run(start: Any) -> None:
+            """Rows of one sequence, from row `start` of the block on; no row: no loop runs."""
+            last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
+            attend.whole(e.let(rows.first(row_of(start))), last, last + 1)
+
+            def store(slot: int, unit: Any, k: Any, value: Any) -> None:
+                r = e.let(e.div(unit, heads))
+                index = [row_of(r), first_head + e.mod(unit, heads), k]
+                seen = e.let(shared.last[r])  # outside the condition, where TVM wants no loads
+                e.when(seen >= 0, lambda: T.buffer_store(out, value, index))
+
+            attend.divide(store)
+            e.barrier()
+
+        if count == 1:
+            run(T.int32(0))
+        else:
+            with T.serial(count) as start:
+                run(start)
+
+    e.launch((spec.heads // heads, (n + count - 1) // count), threads, block)
+
+
+def _find_run(
+    rows: Rows,
+    shared: Shared,
+    row_of: Callable[[Any], Any],
+    start: Any,
+    count: int,
+    left: Any,
+    thread: Any,
+) -> Any:
+    """Emit `shared.last` for the rows from `start` on that share a sequence.
+
+    Returns the last position that one of them sees, -1 if no such run begins at `start`.
+    """
+    last, inside = (e.private(1, "int32") for _ in range(2))
+    own = e.let(rows.first(row_of(start)))
+    T.buffer_store(inside, T.Cast("int32", start < left), [0])
+    if count > 1:
+        before = rows.first(row_of(T.max(start - 1, 0)))
+        e.when(T.And(start > 0, before == own), lambda: T.buffer_store(inside, 0, [0]))
+    T.buffer_store(last, -1, [0])
+    for r in range(count):
+
+        def look(r: int = r) -> None:
+            other = rows.first(row_of(r)) != own
+            e.when(T.Or(other, r >= left), lambda: T.buffer_store(inside, 0, [0]))
+
+        e.when(r > start, look)
+        seen = T.And(inside[0] == 1, r >= start)
+        position = e.let(T.if_then_else(seen, rows.position(row_of(r)), -1))
+        T.buffer_store(last, T.max(last[0], position), [0])
+        e.when(thread == 0, lambda r=r, p=position: T.buffer_store(shared.last, p, [r]))
+    e.barrier()
+    return last[0]
+
+
+class Attend:
+    """Emits the code of one block, for the rows of one sequence at a time."""
 
     def __init__(
         self,
         spec: AttentionSpec,
-        tensors: _Tensors,
+        pages: Any,
+        rows: Rows,
+        shared: Shared,
+        count: int,
         heads: int,
-        threads: int,
-        block: Any,
-        row: Any,
+        first_head: Any,
         thread: Any,
+        threads: int,
+        own: tuple[Load, Load] | None = None,
     ) -> None:
-        self.spec = spec
-        self.tensors = tensors
-        self.heads = heads
-        self.threads = threads
-        self.thread = thread
-        self.row = row
-        self.first_head = e.let(block * heads)
-        group = spec.heads // spec.kv_heads
-        self.kv_head = e.let(block * heads // group)
-        self.position = e.let(tensors.positions[row])
-        self.first_page = e.let(tensors.page_indptr[tensors.sequences[row]])
-        self.size = heads * spec.head_dim
-        self.shared = _Shared(
-            e.shared((self.size,)),
-            e.shared((heads * TILE,)),
-            *[e.shared((heads,)) for _ in range(3)],
-        )
+        """Args as in `launch_rows`; `own`: key and value of the last token, not read from pages.
+
+        With `own` there is one row, and `last` of `whole` is the position of that token.
+        """
+        self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
+        self.count, self.heads, self.units = count, heads, count * heads
+        self.thread, self.threads, self.own = thread, threads, own
+        self.kv_head = e.let(e.div(first_head, spec.heads // spec.kv_heads))
+        self.size = self.units * spec.head_dim
         self.slots = -(-self.size // threads)  # elements of the output a thread
-        self.sums = e.private(self.slots)
+        self.turns = -(-self.units // (threads // TILE))  # units whose scores a thread computes
+        self.scores = e.private(self.turns)  # of the thread's token of the tile
+        # Of each slot: sums of weighted values, of weights, in this split and in those before.
+        self.sums, self.totals = e.private(self.slots), e.private(self.slots)
+        self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
+        self.all_largest = e.private(self.slots)
 
-    def emit(self) -> None:
-        """Start, a loop over tiles, and the division at the end."""
-        self._start()
-        with T.serial(self.position // TILE + 1) as tile:
-            first = e.let(tile * TILE)
-            seen = e.let(T.min(self.position + 1 - first, TILE))
-            self._score(first, seen)
-            e.barrier()
-            self._largest(seen)
-            e.barrier()
-            self._weights(seen)
-            e.barrier()
-            self._add_values(first, seen)
-            e.barrier()
-        self._finish()
+    def whole(self, first_page: Any, last: Any, stored: Any) -> None:
+        """Emit all splits up to position `last`; the cache holds `stored` tokens of the sequence.
 
-    def _start(self) -> None:
-        s, d = self.shared, self.spec.head_dim
+        Nothing runs for a `last` of -1. After it, `divide`.
+        """
+        self.start()
+        with T.serial((last + SPLIT) // SPLIT) as split:
+            self.split(first_page, e.let(split * SPLIT), last, stored)
+            self._merge()
 
-        def load(i: Any) -> None:
-            q = self.tensors.q[self.row, self.first_head + i // d, i % d]
-            T.buffer_store(s.q, q * e.number(self.spec.scale), [i])
-
-        def clear(head: Any) -> None:
-            T.buffer_store(s.largest, T.float32(LOWEST), [head])
-            T.buffer_store(s.total, T.float32(0), [head])
-
-        e.over(self.size, self.threads, self.thread, load)
-        e.over(self.heads, self.threads, self.thread, clear)
+    def start(self) -> None:
+        """Emit the state before the first split."""
         for slot in range(self.slots):
-            T.buffer_store(self.sums, T.float32(0), [slot])
-        e.barrier()
+            T.buffer_store(self.all_sums, T.float32(0), [slot])
+            T.buffer_store(self.all_totals, T.float32(0), [slot])
+            T.buffer_store(self.all_largest, T.float32(LOWEST), [slot])
 
-    def _element(self, which: int, token: Any, k: Any) -> Any:
-        """Element k of the key (0) or value (1) of a token of the sequence."""
-        size = self.spec.page_size
-        page = self.tensors.page_ids[self.first_page + token // size]
-        index = (T.Cast("int64", page), which, self.kv_head, token % size, k)
-        return T.Cast("float32", self.tensors.pages[index])
-
-    def _score(self, first: Any, seen: Any) -> None:
-        """Emit q . k of each head and token of the tile."""
-        d = self.spec.head_dim
-
-        def dot(i: Any) -> None:
-            head, token = e.let(i // TILE), e.let(i % TILE)
-
-            def store() -> None:
-                score = e.private(1)
-                T.buffer_store(score, T.float32(0), [0])
-                with T.serial(d) as k:
-                    key = self._element(0, first + token, k)
-                    T.buffer_store(score, e.fma(self.shared.q[head * d + k], key, score[0]), [0])
-                T.buffer_store(self.shared.scores, score[0], [i])
-
-            e.when(token < seen, store)
-
-        e.over(self.heads * TILE, self.threads, self.thread, dot)
-
-    def _largest(self, seen: Any) -> None:
-        """Emit the largest score of each head, and the factor that follows from it."""
+    def split(self, first_page: Any, first: Any, last: Any, stored: Any) -> None:
+        """Emit the state of the split from token `first` on: `sums`, `totals`, `shared.largest`."""
         s = self.shared
 
-        def update(head: Any) -> None:
-            top = e.private(1)
-            T.buffer_store(top, s.largest[head], [0])
-            with T.serial(seen) as token:
-                T.buffer_store(top, T.max(top[0], s.scores[head * TILE + token]), [0])
-            T.buffer_store(s.factor, T.exp(s.largest[head] - top[0]), [head])
-            T.buffer_store(s.largest, top[0], [head])
+        def clear(unit: Any) -> None:
+            T.buffer_store(s.largest, T.float32(LOWEST), [unit])
 
-        e.over(self.heads, self.threads, self.thread, update)
+        e.barrier()
+        e.over(self.units, self.threads, self.thread, clear)
+        for slot in range(self.slots):
+            T.buffer_store(self.sums, T.float32(0), [slot])
+            T.buffer_store(self.totals, T.float32(0), [slot])
+        e.barrier()
+        tiles = T.min(SPLIT // TILE, (last - first + TILE) // TILE)
+        with T.serial(T.max(tiles, 0)) as tile:
+            start = e.let(first + tile * TILE)
+            held = e.let(T.max(T.min(stored - start, TILE), 0))  # tokens that are in the cache
+            self._scores(first_page, start, held, last)
+            e.barrier()
+            self._tops()
+            e.barrier()
+            self._weights()
+            e.barrier()
+            self._values(first_page, start, held, last)
+            e.barrier()
 
-    def _weights(self, seen: Any) -> None:
-        def grow(i: Any) -> None:
-            score = self.shared.scores[i] - self.shared.largest[i // TILE]
-            e.when(i % TILE < seen, lambda: T.buffer_store(self.shared.scores, T.exp(score), [i]))
+    def merged(self, slot: int, largest: Any, total: Any, value: Any) -> None:
+        """Emit the merge of a split's state into what is known of the splits before it."""
+        before = e.let(self.all_largest[slot])
+        top = e.let(T.max(before, largest))
+        old, new = e.let(T.exp(before - top)), e.let(T.exp(largest - top))
+        for known, added in ((self.all_totals, total), (self.all_sums, value)):
+            T.buffer_store(known, e.fma(known[slot], old, e.let(added * new)), [slot])
+        T.buffer_store(self.all_largest, top, [slot])
 
-        e.over(self.heads * TILE, self.threads, self.thread, grow)
+    def divide(self, store: Callable[[int, Any, Any, Any], None]) -> None:
+        """Emit `store(slot, unit, k, value)` for the thread's own elements of the output."""
 
-    def _add_values(self, first: Any, seen: Any) -> None:
-        """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
-        s, d = self.shared, self.spec.head_dim
+        def one(slot: int, unit: Any, k: Any) -> None:
+            store(slot, unit, k, self.all_sums[slot] / self.all_totals[slot])
 
-        def total(head: Any) -> None:
-            T.buffer_store(s.total, s.total[head] * s.factor[head], [head])
-            with T.serial(seen) as token:
-                T.buffer_store(s.total, s.total[head] + s.scores[head * TILE + token], [head])
+        self.each_slot(one)
 
-        def add(slot: int, i: Any) -> None:
-            head, k = e.let(i // d), e.let(i % d)
-            T.buffer_store(self.sums, self.sums[slot] * s.factor[head], [slot])
-            with T.serial(seen) as token:
-                value = self._element(1, first + token, k)
-                weight = s.scores[head * TILE + token]
-                T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
-
-        e.over(self.heads, self.threads, self.thread, total)
-        self._each_slot(add)
-
-    def _finish(self) -> None:
+    def each_slot(self, emit: Callable[[int, Any, Any], None]) -> None:
+        """Emit `emit(slot, unit, k)` for the elements of the output that are the thread's own."""
         d = self.spec.head_dim
-
-        def store(slot: int, i: Any) -> None:
-            value = self.sums[slot] / self.shared.total[i // d]
-            T.buffer_store(self.tensors.out, value, [self.row, self.first_head + i // d, i % d])
-
-        self._each_slot(store)
-
-    def _each_slot(self, emit: Any) -> None:
-        """Emit `emit(slot, element)` for the elements of the output that are the thread's own."""
         for slot in range(self.slots):
             i = slot * self.threads + self.thread
+
+            def one(slot: int = slot, i: Any = i) -> None:
+                emit(slot, e.let(e.div(i, d)), e.let(e.mod(i, d)))
+
             if (slot + 1) * self.threads > self.size:
-                e.when(i < self.size, lambda slot=slot, i=i: emit(slot, i))
+                e.when(i < self.size, one)
             else:
-                emit(slot, i)
+                one()
+
+    def _merge(self) -> None:
+        self.each_slot(
+            lambda slot, unit, k: self.merged(
+                slot, self.shared.largest[unit], self.totals[slot], self.sums[slot]
+            )
+        )
+
+    def _place(self, first_page: Any, token: Any) -> tuple[Any, Any]:
+        """Page of a token of the sequence, and where it lies in it."""
+        size = self.spec.page_size
+        page = e.let(self.rows.page(first_page, token // size))
+        return T.Cast("int64", page), e.let(token % size)
+
+    def _scores(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+        """Emit q . k of each unit and token of the tile; LOWEST where a row does not see it."""
+        s, d, step = self.shared, self.spec.head_dim, self.threads // TILE
+        turns = self.turns
+        token = e.let(self.thread % TILE)
+        units = [e.let(self.thread // TILE + turn * step) for turn in range(turns)]
+        queries = [e.let(T.min(unit, self.units - 1) * d) for unit in units]
+
+        def dots(key: Callable[[Any, int], list[Any]]) -> None:
+            """Emit all dot products of a thread with one key; key(k, count) are its elements."""
+            sums = e.private(4 * turns)
+            for i in range(4 * turns):
+                T.buffer_store(sums, T.float32(0), [i])
+
+            def add(k: Any, count: int) -> None:
+                elements = [e.let(x) for x in key(k, count)]
+                for turn in range(turns):
+                    own = queries[turn]
+                    for i, x in enumerate(elements):
+                        value = e.fma(s.q[own + k + i], x, sums[4 * turn + i])
+                        T.buffer_store(sums, value, [4 * turn + i])
+
+            if d >= 4:
+                with T.serial(d // 4) as k:
+                    add(k * 4, 4)
+            if d % 4:
+                add(d // 4 * 4, d % 4)
+            for turn, unit in enumerate(units):
+                at = 4 * turn
+                score = (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3])
+                if self.count > 1:
+                    hidden = start + token > s.last[T.min(e.div(unit, self.heads), self.count - 1)]
+                    score = T.if_then_else(hidden, T.float32(LOWEST), score)
+                T.buffer_store(self.scores, score, [turn])
+
+        def from_pages() -> None:
+            page, at = self._place(first_page, start + token)
+            index = (page, 0, self.kv_head, at)
+            dots(lambda k, count: self._elements(index, k, count))
+
+        def none() -> None:
+            for turn in range(turns):
+                T.buffer_store(self.scores, T.float32(LOWEST), [turn])
+
+        def otherwise() -> None:
+            if self.own is None:
+                none()
+                return
+            key = self.own[0]
+            e.either(
+                start + token == last,
+                lambda: dots(lambda k, count: [key(k + i) for i in range(count)]),
+                none,
+            )
+
+        e.either(token < held, from_pages, otherwise)
+        for turn, unit in enumerate(units):
+            self._put(unit, token, self.scores[turn])
+
+    def _put(self, unit: Any, token: Any, score: Any) -> None:
+        def store() -> None:
+            T.buffer_store(self.shared.scores, score, [unit * TILE + token])
+
+        if self.units % (self.threads // TILE):
+            e.when(unit < self.units, store)
+        else:
+            store()
+
+    def _elements(self, index: Sequence[Any], k: Any, count: int) -> list[Any]:
+        """Emit the loads of `count` elements of a key, float32."""
+        d = self.spec.head_dim
+        if count == 4 and d % 4 == 0 and self.spec.kv_dtype == "float32":
+            return e.vector(self.pages, *index, k)
+        return [T.Cast("float32", self.pages[(*index, k + i)]) for i in range(count)]
+
+    def _tops(self) -> None:
+        """Emit the largest score of each part of the tile."""
+        s, size = self.shared, TILE // PARTS
+
+        def find(i: Any) -> None:
+            top = e.private(1)
+            T.buffer_store(top, s.scores[i * size], [0])
+            with T.serial(size - 1) as j:
+                T.buffer_store(top, T.max(top[0], s.scores[i * size + 1 + j]), [0])
+            T.buffer_store(s.tops, top[0], [i])
+
+        e.over(self.units * PARTS, self.threads, self.thread, find)
+
+    def _weights(self) -> None:
+        """Emit weights in the place of scores, and the factor of what was summed before."""
+        s = self.shared
+
+        for turn in range(self.turns):
+            unit = e.let(self.thread // TILE + turn * (self.threads // TILE))
+            at = e.let(T.min(unit, self.units - 1))
+            top = self._top(at)
+            score = e.let(self.scores[turn])
+            weight = T.if_then_else(score > T.float32(LOWEST), T.exp(score - top), T.float32(0))
+            self._put(unit, self.thread % TILE, e.let(weight))
+            factor = e.let(T.exp(s.largest[at] - top))
+
+            def keep(unit: Any = unit, top: Any = top, factor: Any = factor) -> None:
+                T.buffer_store(s.factor, factor, [unit])
+                T.buffer_store(s.grown, top, [unit])
+
+            e.when(T.And(self.thread % TILE == 0, unit < self.units), keep)
+
+    def _top(self, unit: Any) -> Any:
+        """Emit the largest score of the split, with this tile's."""
+        s, top = self.shared, e.private(1)
+        T.buffer_store(top, s.largest[unit], [0])
+        for part in range(PARTS):
+            T.buffer_store(top, T.max(top[0], s.tops[unit * PARTS + part]), [0])
+        return top[0]
+
+    def _values(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+        """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
+        s, d = self.shared, self.spec.head_dim
+        together = self.threads % d == 0  # a thread's slots are one column of several units
+
+        def scale(slot: int, unit: Any, k: Any) -> None:
+            for known in (self.sums, self.totals):
+                T.buffer_store(known, known[slot] * s.factor[unit], [slot])
+
+        self.each_slot(scale)
+        e.over(
+            self.units,
+            self.threads,
+            self.thread,
+            lambda unit: T.buffer_store(s.largest, s.grown[unit], [unit]),
+        )
+
+        def add(slot: int, unit: Any, token: Any, value: Any) -> None:
+            weight = e.let(s.scores[unit * TILE + token])
+
+            def accumulate() -> None:
+                T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
+                T.buffer_store(self.totals, self.totals[slot] + weight, [slot])
+
+            # What a row does not see is not even multiplied by zero.
+            e.when(weight > T.float32(0), accumulate)
+
+        def value_of(place: tuple[Any, Any], k: Any) -> Any:
+            index = (place[0], 1, self.kv_head, place[1], k)
+            return e.let(T.Cast("float32", self.pages[index]))
+
+        if together:
+            k = e.let(e.mod(self.thread, d))
+            with T.serial(held) as token:
+                value = value_of(self._place(first_page, start + token), k)
+                self.each_slot(lambda slot, unit, _: add(slot, unit, token, value))
+        else:
+
+            def column(slot: int, unit: Any, k: Any) -> None:
+                with T.serial(held) as token:
+                    value = value_of(self._place(first_page, start + token), k)
+                    add(slot, unit, token, value)
+
+            self.each_slot(column)
+        if self.own is not None:
+            own, at = self.own[1], e.let(last - start)
+            e.when(
+                at < TILE,
+                lambda: self.each_slot(lambda slot, unit, k: add(slot, unit, at, e.let(own(k)))),
+            )

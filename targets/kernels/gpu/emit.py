@@ -6,6 +6,7 @@ grid axes (TVM keeps the third for itself on WebGPU), barriers in uniform contro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -93,6 +94,16 @@ def vector(buffer: Expr, *index: Expr) -> list[Expr]:
     loaded = buffer[(*index[:-1], T.ramp(index[-1], 1, 4))]
     T.buffer_store(elements, loaded, [T.ramp(0, 1, 4)])
     return [elements[i] for i in range(4)]
+
+
+def div(a: Expr, b: int) -> Expr:
+    """A // b for a >= 0, which TVM cannot always see: it would guard, and that in 64 bits."""
+    return T.truncdiv(a, b)
+
+
+def mod(a: Expr, b: int) -> Expr:
+    """A % b for a >= 0; see `div`."""
+    return T.truncmod(a, b)
 
 
 def barrier() -> None:
@@ -189,7 +200,9 @@ def constant(values: Sequence[float], index: Expr) -> Expr:
     return T.reinterpret("float32", bits(0, len(values)))
 
 
-_TURN = (6.2831854820251465, -1.7484556000744883e-07)  # 2 pi: a float32, and the rest
+# 2 pi in parts. The first two have 8 and 10 bits: times a number of turns below 2^14 they are exact
+# even on devices whose fma rounds twice, which Vulkan allows.
+_TURN = (201 / 32, 1015 / 2**19, math.tau - 201 / 32 - 1015 / 2**19)
 
 
 def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
@@ -198,6 +211,8 @@ def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
     Brought to one turn first: some devices' own functions are good for small angles alone.
     """
     x = let(angle)
-    turns = let(T.floor(fma(x, number(1 / _TURN[0]), T.float32(0.5))))
-    rest = let(fma(turns, number(-_TURN[1]), fma(turns, number(-_TURN[0]), x)))
+    turns = let(T.floor(fma(x, number(1 / sum(_TURN)), T.float32(0.5))))
+    rest = x
+    for part in _TURN:
+        rest = let(fma(turns, number(-part), rest))
     return let(T.cos(rest)), let(T.sin(rest))

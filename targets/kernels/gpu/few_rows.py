@@ -56,6 +56,7 @@ def multiply(
     store: Callable[[int, Any, list[Any]], None],
     place: Callable[[Any], Any] = lambda column: column,
     partial: Any = None,
+    width: int | None = None,
 ) -> None:
     """Emit the sums of `outputs` columns a thread column, from `first_column` on.
 
@@ -68,14 +69,16 @@ def multiply(
         threads: of the block.
         outputs: columns of each thread.
         store: called once a row as `store(row, column, sums)`, in a branch of some threads.
-        place: row of the weight for a column; beyond the last, any.
+        place: row of the weight for a column.
         partial: shared float32 [rows * sums * threads]; None: allocated here.
+        width: number of columns; None: the linear's.
     """
     lanes, across = plan.lanes, threads // plan.lanes
     halves = (0, plan.spec.width) if plan.spec.gated else (0,)
     lane, own = e.let(thread % lanes), e.let(first_column + thread // lanes)
+    last = (width or plan.spec.width) - 1
     weight_rows = [
-        e.let(place(T.min(own + c * across, plan.spec.width - 1)) + half)
+        e.let(place(T.min(own + c * across, last)) + half)
         for c in range(outputs)
         for half in halves
     ]

@@ -10,18 +10,24 @@ from tvm.tirx import PrimFunc
 from ..kernel_set import FusedKernel
 from ..specs import (
     AttentionSpec,
+    BatchTableSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
+    PagedAttentionSpec,
+    QkvAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     SwiGLUSpec,
 )
 from .attention import attention
+from .batch_table import batch_table
 from .elementwise import embedding, swiglu
 from .limits import GpuLimits
 from .linear import fused_linear, linear
 from .norm import add_rms_norm, rms_norm
+from .paged_attention import paged_attention
+from .qkv_attention import qkv_attention
 from .rope import rope_append
 from .schedule import schedule
 
@@ -69,6 +75,24 @@ class GpuKernels:
     def attention(self, spec: AttentionSpec) -> PrimFunc:
         """Any head."""
         return attention(spec, self.limits)
+
+    def batch_table(self, _spec: BatchTableSpec) -> FusedKernel:
+        """(positions [n], sequences [n], page_indptr [r + 1], page_ids [p], table [2n + p])."""
+        return FusedKernel(compute=batch_table(self.limits))
+
+    def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel:
+        """(qkv [n, h + 2g, e], table, query_indptr, norms of q and k if any, pages, out)."""
+        return paged_attention(spec, self.limits)
+
+    def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:
+        """(x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out).
+
+        None where launches are cheap: blocks as few as KV heads then take longer than they save.
+        """
+        # TVM's search for missing barriers refuses the kernel of narrower models.
+        if not self.limits.few_launches or spec.linear.in_features < 512:
+            return None
+        return qkv_attention(spec, self.limits)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """See `schedule`."""

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 class GpuLimits:
     """Limits of one kernel launch, as the API of the device guarantees them."""
 
-    threads_per_block: int  # work-items of a work-group; a power of two from 32
+    threads_per_block: int  # work-items of a work-group; a power of two from 64
     shared_memory_bytes: int  # of one block
     storage_buffers: int | None = None  # tensors that one kernel may take; None: any number
 
+    # A launch costs tens of microseconds (browsers): have few, even at the price of few blocks.
+    few_launches: bool = False
+
     def __post_init__(self) -> None:
         threads, shared = self.threads_per_block, self.shared_memory_bytes
-        if threads < 32 or threads & (threads - 1):
-            raise ValueError(f"threads_per_block {threads} is not a power of two from 32")
+        if threads < 64 or threads & (threads - 1):
+            raise ValueError(f"threads_per_block {threads} is not a power of two from 64")
         if shared < 16384:
             raise ValueError(f"shared_memory_bytes {shared} is less than 16384")
         if self.storage_buffers is not None and self.storage_buffers < 8:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tvm.script import tirx as T
@@ -11,107 +12,75 @@ from tvm.tirx import PrimFunc
 
 from ..specs import RopeAppendSpec
 from . import emit as e
+from .batch_table import Arrays, Rows
 from .limits import GpuLimits
-from .norm import inverse_rms
+from .norm import inverses_rms
 
-TENSORS = 9  # of the kernel with norms
+Load = Callable[[Any], Any]  # of k: element k of a head
+Store = Callable[[Any, Any], None]  # of k and its value
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensors:
-    """TIR buffers of `KernelSet.rope_append`; no norms: none."""
+class RopeTensors:
+    """TIR buffers of a rotation with append."""
 
-    qkv: Any
-    positions: Any
-    sequences: Any
-    page_indptr: Any
-    page_ids: Any
-    norms: tuple[Any, ...]  # of q and of k
+    qkv: Any  # [n, h + 2g, e]
+    rows: Rows
+    norms: tuple[Load, ...]  # weights of q and of k, or none
     pages: Any
-    q_out: Any
+    q_out: Any  # [n, h, e]
+
+
+def threads_of(limits: GpuLimits) -> int:
+    """Of every block that adds up a head's squares: the number is part of the order."""
+    return min(128, limits.threads_per_block)
 
 
 def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
     """Kernel of `spec`; see `KernelSet.rope_append` for the parameters."""
-    return _plain(spec, limits) if spec.qk_norm_eps is None else _with_norm(spec, limits)
+    h, g, size = spec.heads, spec.kv_heads, spec.head_dim
+    names = () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
+        norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
+        tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"])
+        # One launch for q and one for k and v where one takes more tensors than a device allows.
+        most = limits.storage_buffers
+        parts = (0, h, h + 2 * g) if names and most and most < 9 else (0, h + 2 * g)
+        for first, stop in pairwise(parts):
+            launch_rope(spec, limits, tensors, sizes["n"], range(first, stop))
+
+    return e.prim_func(
+        [
+            ("qkv", ("n", h + 2 * g, size), "float32"),
+            ("positions", ("n",), "int32"),
+            ("sequences", ("n",), "int32"),
+            ("page_indptr", ("r1",), "int32"),
+            ("page_ids", ("p",), "int32"),
+            *((name, (size,), "float32") for name in names),
+            ("pages", ("count", 2, g, spec.page_size, size), spec.kv_dtype),
+            ("q_out", ("n", h, size), "float32"),
+        ],
+        emit,
+    )
 
 
-def _plain(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
-    h, g, e_ = spec.heads, spec.kv_heads, spec.head_dim
+def launch_rope(
+    spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
+) -> None:
+    """Emit the kernel for some heads of qkv."""
+    threads = threads_of(limits)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def rotate(
-        qkv: T.handle,
-        positions: T.handle,
-        sequences: T.handle,
-        page_indptr: T.handle,
-        page_ids: T.handle,
-        pages: T.handle,
-        q_out: T.handle,
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n, r1, p, count = T.int64(), T.int64(), T.int64(), T.int64()
-        X = T.match_buffer(qkv, (n, h + 2 * g, e_), "float32")
-        Position = T.match_buffer(positions, (n,), "int32")
-        Sequence = T.match_buffer(sequences, (n,), "int32")
-        Indptr = T.match_buffer(page_indptr, (r1,), "int32")
-        Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, spec.page_size, e_), spec.kv_dtype)
-        Q = T.match_buffer(q_out, (n, h, e_), "float32")
-        _launches(spec, limits, _Tensors(X, Position, Sequence, Indptr, Ids, (), Pages, Q), n)
+    def emit(block: Any, row: Any, t: Any) -> None:
+        _head(spec, tensors, row, e.let(block + heads.start), heads, t, threads)
 
-    return rotate
-
-
-def _with_norm(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
-    h, g, e_ = spec.heads, spec.kv_heads, spec.head_dim
-
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def rotate_normed(
-        qkv: T.handle,
-        positions: T.handle,
-        sequences: T.handle,
-        page_indptr: T.handle,
-        page_ids: T.handle,
-        q_norm: T.handle,
-        k_norm: T.handle,
-        pages: T.handle,
-        q_out: T.handle,
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n, r1, p, count = T.int64(), T.int64(), T.int64(), T.int64()
-        X = T.match_buffer(qkv, (n, h + 2 * g, e_), "float32")
-        Position = T.match_buffer(positions, (n,), "int32")
-        Sequence = T.match_buffer(sequences, (n,), "int32")
-        Indptr = T.match_buffer(page_indptr, (r1,), "int32")
-        Ids = T.match_buffer(page_ids, (p,), "int32")
-        QNorm = T.match_buffer(q_norm, (e_,), "float32")
-        KNorm = T.match_buffer(k_norm, (e_,), "float32")
-        Pages = T.match_buffer(pages, (count, 2, g, spec.page_size, e_), spec.kv_dtype)
-        Q = T.match_buffer(q_out, (n, h, e_), "float32")
-        norms = (QNorm, KNorm)
-        _launches(spec, limits, _Tensors(X, Position, Sequence, Indptr, Ids, norms, Pages, Q), n)
-
-    return rotate_normed
-
-
-def _launches(spec: RopeAppendSpec, limits: GpuLimits, tensors: _Tensors, n: Any) -> None:
-    """Emit one kernel for all heads, or two where one takes more tensors than the device allows."""
-    threads, h, g = limits.block_for(spec.head_dim), spec.heads, spec.kv_heads
-    too_many = tensors.norms and limits.storage_buffers and limits.storage_buffers < TENSORS
-    parts = ((0, h), (h, 2 * g)) if too_many else ((0, h + 2 * g),)
-    for first, count in parts:
-
-        def emit(block: Any, row: Any, t: Any, first: int = first, count: int = count) -> None:
-            head = e.let(block + first)
-            _head(spec, tensors, row, head, range(first, first + count), t, threads)
-
-        e.launch((count, n), threads, emit)
+    e.launch((len(heads), n), threads, emit)
 
 
 def _head(
     spec: RopeAppendSpec,
-    tensors: _Tensors,
+    tensors: RopeTensors,
     row: Any,
     head: Any,
     heads: range,
@@ -123,27 +92,28 @@ def _head(
     x = e.shared((size,))
     e.over(size, threads, thread, lambda k: T.buffer_store(x, tensors.qkv[row, head, k], [k]))
     e.barrier()
-    load: Callable[[Any], Any] = lambda k: x[k]  # noqa: E731
-    if tensors.norms:
-        load = _normed(spec, tensors, x, head, heads, thread, threads)
-    position = e.let(tensors.positions[row])
+    load: Load = lambda k: x[k]  # noqa: E731
+    if tensors.norms:  # of V too, unused: no branch around barriers
+        (load,) = normed(spec, [load], [_weight(spec, tensors, head, heads)], thread, threads)
+    position = e.let(tensors.rows.position(row))
 
     def query(k: Any) -> None:
-        T.buffer_store(tensors.q_out, _rotated(spec, load, k, position), [row, head, k])
+        rotated(
+            spec,
+            [load],
+            [lambda k, v: T.buffer_store(tensors.q_out, v, [row, head, k])],
+            k,
+            position,
+        )
 
     def cache(k: Any) -> None:
-        page = tensors.page_ids[
-            tensors.page_indptr[tensors.sequences[row]] + position // spec.page_size
-        ]
-
-        def store(which: int, first: int, value: Any) -> None:
-            index = [T.Cast("int64", page), which, head - first, position % spec.page_size, k]
-            T.buffer_store(tensors.pages, T.Cast(spec.kv_dtype, value), index)
-
+        slot = Slot(spec, tensors.pages, tensors.rows, row, position)
         e.either(
             head < h + g,
-            lambda: store(0, h, _rotated(spec, load, k, position)),
-            lambda: store(1, h + g, x[k]),
+            lambda: rotated(
+                spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position
+            ),
+            lambda: slot.store(1, head - (h + g), k, x[k]),
         )
 
     if heads.stop <= h:
@@ -158,47 +128,62 @@ def _head(
         )
 
 
-def _normed(
-    spec: RopeAppendSpec,
-    tensors: _Tensors,
-    x: Any,
-    head: Any,
-    heads: range,
-    thread: Any,
-    threads: int,
-) -> Callable[[Any], Any]:
-    """Emit the RMS of a head (of V too, unused: no branch around barriers); the normed elements."""
-    assert spec.qk_norm_eps is not None
-    inverse = e.let(inverse_rms(lambda k: x[k], spec.head_dim, thread, threads, spec.qk_norm_eps))
+def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range) -> Load:
     q_norm, k_norm = tensors.norms
-
-    def load(k: Any) -> Any:
-        if heads.stop <= spec.heads:
-            weight = q_norm[k]
-        elif heads.start >= spec.heads:
-            weight = k_norm[k]
-        else:
-            weight = T.if_then_else(head < spec.heads, q_norm[k], k_norm[k])
-        return x[k] * inverse * weight
-
-    return load
+    if heads.stop <= spec.heads:
+        return q_norm
+    if heads.start >= spec.heads:
+        return k_norm
+    return lambda k: T.if_then_else(head < spec.heads, q_norm(k), k_norm(k))
 
 
-def _rotated(spec: RopeAppendSpec, load: Callable[[Any], Any], k: Any, position: Any) -> Any:
-    """Emit element k of a head after the rotation; beyond `rotary_dim` it passes."""
+class Slot:
+    """The place of a row's token in the cache; made where it is used."""
+
+    def __init__(
+        self, spec: RopeAppendSpec, pages: Any, rows: Rows, row: Any, position: Any
+    ) -> None:
+        self.dtype, self.pages = spec.kv_dtype, pages
+        self.page = e.let(rows.page(rows.first(row), position // spec.page_size))
+        self.token = e.let(position % spec.page_size)
+
+    def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
+        """Emit the store of element k of the key (0) or value (1)."""
+        index = [T.Cast("int64", self.page), which, kv_head, self.token, k]
+        T.buffer_store(self.pages, T.Cast(self.dtype, value), index)
+
+
+def normed(
+    spec: RopeAppendSpec, loads: Sequence[Load], weights: Sequence[Load], thread: Any, threads: int
+) -> list[Load]:
+    """Emit the root mean squares of heads, with `threads_of` threads; the normed heads."""
+    assert spec.qk_norm_eps is not None
+    inverses = inverses_rms(loads, spec.head_dim, thread, threads, spec.qk_norm_eps)
+    return [
+        lambda k, load=load, weight=weight, inverse=inverse: load(k) * inverse * weight(k)
+        for load, weight, inverse in zip(loads, weights, inverses, strict=True)
+    ]
+
+
+def rotated(
+    spec: RopeAppendSpec, loads: Sequence[Load], stores: Sequence[Store], k: Any, position: Any
+) -> None:
+    """Emit element k of each head after the rotation; beyond `rotary_dim` it passes."""
     half = spec.rotary_dim // 2
-    result = e.private(1)
-    j = e.let(k % half)
-    angle = T.Cast("float32", position) * e.constant(spec.inv_freq, j)
 
     def rotate() -> None:
-        cos, sin = e.cos_sin(angle)
-        other = e.let(T.if_then_else(k < half, T.float32(0) - load(j + half), load(j)))
-        value = e.fma(load(k), cos, other * sin)
-        T.buffer_store(result, value * e.number(spec.scaling), [0])
+        j = e.let(e.mod(k, half))
+        cos, sin = e.cos_sin(T.Cast("float32", position) * e.constant(spec.inv_freq, j))
+        for load, store in zip(loads, stores, strict=True):
+            other = e.let(T.if_then_else(k < half, T.float32(0) - load(j + half), load(j)))
+            value = e.fma(load(k), cos, other * sin)
+            store(k, e.let(value * e.number(spec.scaling)))
+
+    def passed() -> None:
+        for load, store in zip(loads, stores, strict=True):
+            store(k, load(k))
 
     if spec.rotary_dim == spec.head_dim:
         rotate()
     else:
-        e.either(k < spec.rotary_dim, rotate, lambda: T.buffer_store(result, load(k), [0]))
-    return result[0]
+        e.either(k < spec.rotary_dim, rotate, passed)

@@ -1,0 +1,171 @@
+"""FuseAttention: rotate, append to the cache and attend in one call, where a target can.
+
+    pages, q = rope_append(qkv, positions, sequences, page_indptr, page_ids, pages)
+    o = attention(q, positions, sequences, query_indptr, page_indptr, page_ids, pages)
+
+    table = batch_table(positions, sequences, page_indptr, page_ids)
+    pages, o = paged_attention(qkv, table, query_indptr, pages)
+
+Runs in the fuse phase, after FuseLinear. The table is made once for all layers. If the target has a
+"qkv_attention", which computes qkv too, it takes the place of the linear that qkv comes from:
+
+    pages, o = qkv_attention(x, norm, W, table, query_indptr, pages)
+
+The weights of the norms of q and k, two inputs, go before the pages; if the kernel says `joined`,
+they are one parameter of two rows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tvm import IRModule, ir, relax, te
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from wherry.tags import tag_of
+
+from .kernels import PACK, Fused, Kernels, is_tir_call, scratch_types
+
+OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
+RESHAPE = ir.Op.get("relax.reshape")
+
+
+@ir.transform.module_pass(opt_level=0, name="FuseAttention")
+class FuseAttention:
+    """The pass; see the module's text."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite every Relax function of `mod`."""
+        rewriter = _Rewriter(mod, self.kernels)
+        for var, func in mod.functions_items():
+            if isinstance(func, relax.Function):
+                rewriter.builder_.update_func(var, rewriter.visit_expr(func))
+        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, kernels: Kernels) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.kernels = kernels
+        self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any] | None] = {}
+        self.tables: dict[tuple[relax.Expr, ...], relax.Var] = {}
+        self.joins: dict[int, ir.GlobalVar] = {}  # by the size of a head
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        tagged = self._tag(call)
+        if tagged is None or tagged[0] != "attention":
+            return call
+        rope = self._rope_of(call.args[1].fields[0])
+        fused = None if rope is None else self._fused(call, rope, json.loads(tagged[1]))
+        return call if fused is None else fused
+
+    def _tag(self, call: relax.Expr | None) -> tuple[str, str] | None:
+        if not isinstance(call, relax.Call) or not is_tir_call(call):
+            return None
+        return tag_of(self.builder_.get()[call.args[0]])
+
+    def _spec(self, call: relax.Expr) -> dict[str, Any]:
+        tagged = self._tag(call)
+        assert tagged is not None
+        spec: dict[str, Any] = json.loads(tagged[1])
+        return spec
+
+    def _bound(self, expr: relax.Expr) -> relax.Expr | None:
+        return self.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+
+    def _rope_of(self, q: relax.Expr) -> relax.Call | None:
+        element = self._bound(q)
+        if not isinstance(element, relax.TupleGetItem):
+            return None
+        call = self._bound(element.tuple_value)
+        tagged = self._tag(call)
+        return call if tagged is not None and tagged[0] == "rope_append" else None
+
+    def _fused(self, call: relax.Call, rope: relax.Call, spec: dict[str, Any]) -> relax.Expr | None:
+        spec = self._spec(rope) | spec
+        qkv, positions, sequences, page_indptr, page_ids, *norms, pages = rope.args[1].fields
+        table = self._table((positions, sequences, page_indptr, page_ids))
+        if table is None:
+            return None
+        tail = [table, call.args[1].fields[3], *norms, pages]
+        sizes = {"n": positions.ty.shape[0]}
+        linear = self._linear_of(qkv)
+        if linear is not None:
+            whole = {"attention": spec, "linear": self._spec(linear)}
+            known = self._answer("qkv_attention", whole)
+            if known is not None:
+                return self._call(known, [*linear.args[1].fields, *tail], norms, call, sizes)
+        known = self._answer("paged_attention", spec)
+        if known is None:
+            return None
+        return self._call(known, [qkv, *tail], norms, call, sizes)
+
+    def _linear_of(self, qkv: relax.Expr) -> relax.Call | None:
+        """The fused linear whose result, in another shape, `qkv` is."""
+        call = self._bound(qkv)
+        if not isinstance(call, relax.Call) or call.op != RESHAPE:
+            return None
+        element = self._bound(call.args[0])
+        if isinstance(element, relax.TupleGetItem):
+            element = self._bound(element.tuple_value)
+        tagged = self._tag(element)
+        return element if tagged is not None and tagged[0] == "fused_linear" else None
+
+    def _answer(self, op: str, spec: dict[str, Any]) -> tuple[ir.GlobalVar, Any] | None:
+        key = (op, json.dumps(spec, sort_keys=True))
+        if key not in self.answers:
+            answer = self.kernels.kernel(*key)
+            if answer is not None:
+                self.answers[key] = (self.builder_.add_func(answer.compute, op), answer)
+            else:
+                self.answers[key] = None
+        return self.answers[key]
+
+    def _table(self, arrays: tuple[relax.Expr, ...]) -> relax.Expr | None:
+        known = self._answer("batch_table", {})
+        if known is None:
+            return None
+        if arrays not in self.tables:
+            n, p = arrays[0].ty.shape[0], arrays[-1].ty.shape[0]
+            ty = relax.TensorType([2 * n + p], "int32")
+            call = relax.call_tir(known[0], list(arrays), out_ty=ty)
+            self.tables[arrays] = self.builder_.emit(call)
+        return self.tables[arrays]
+
+    def _call(
+        self,
+        known: tuple[ir.GlobalVar, Fused],
+        args: list[relax.Expr],
+        norms: list[relax.Expr],
+        call: relax.Call,
+        sizes: dict[str, Any],
+    ) -> relax.Expr:
+        var, kernel = known
+        if norms and kernel.joined:
+            args[-1 - len(norms) : -1] = [self._joined(norms)]
+        types = [args[-1].ty, call.ty_args[0], *scratch_types(kernel, sizes)]
+        places = [len(args) - 1] + [-1] * (len(types) - 1)
+        made = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
+        return relax.TupleGetItem(made, 1)
+
+    def _joined(self, norms: list[relax.Expr]) -> relax.Var:
+        size = int(norms[0].ty.shape[0])
+        if size not in self.joins:
+            self.joins[size] = self.builder_.add_func(joined(size), "join_norms")
+        ty = relax.TensorType([2, size], norms[0].ty.dtype)
+        return self.builder_.emit(relax.call_tir(self.joins[size], norms, out_ty=ty))
+
+
+def joined(size: int) -> Any:
+    """(a [size], b [size]) -> [2, size], to be run once, when a model is loaded."""
+    a, b = (te.placeholder((size,), "float32", name) for name in "ab")
+    both = te.compute((2, size), lambda i, k: te.if_then_else(i == 0, a[k], b[k]), "both")
+    func = te.create_prim_func([a, b, both]).without_attr("global_symbol")
+    return func.with_attrs({PACK: True, "op_pattern": OPAQUE})

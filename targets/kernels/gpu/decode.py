@@ -1,0 +1,246 @@
+"""Rotation, append and attention of decode rows, one a sequence, in one launch or two.
+
+A block has some heads of one row that share a KV head. It rotates their q, and k for itself, which
+one of the blocks also writes to the cache with v; its own token's key and value come from shared
+memory, so that no block waits for another. Over long contexts blocks share a row's splits (see
+`attention`), and a second kernel merges their states: the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ..specs import PagedAttentionSpec
+from . import emit as e
+from .attention import MOST_SHARED, SPLIT, TILE, Attend, Shared, heads_of_block
+from .batch_table import Table
+from .limits import GpuLimits
+from .rope import Load, Slot, normed, rotated, threads_of
+
+PARTS = 512  # states of splits that there is memory for: rows times splits
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTensors:
+    """TIR buffers of the fused attention."""
+
+    qkv: Any  # [n, h + 2g, e]
+    table: Table
+    norms: tuple[Load, ...]  # of q and of k, or none
+    pages: Any
+    out: Any  # [n, h, e]
+    parts: Any  # [PARTS, h, e + 2]: sums of weighted values, of weights, largest score
+
+
+def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
+    """Shared memory of a block of so many heads, beyond that of `attention.bytes_of`."""
+    e_ = spec.head_dim
+    norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
+
+    def beyond(heads: int) -> int:
+        # TVM's search for missing barriers sees a conflict of two heads that is none, and fails
+        # where the host chooses a kernel; one head or more than two pass.
+        if heads == 2:
+            return limits.shared_memory_bytes + MOST_SHARED
+        return 4 * ((heads + 2) * e_ + e_ + norms * (heads + 1))
+
+    return beyond
+
+
+def launch_decode(
+    spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any
+) -> None:
+    """Emit the kernel for contexts of any length."""
+    heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
+    threads = threads_of(limits)
+
+    def block(block: Any, row: Any, thread: Any) -> None:
+        work = DecodeBlock(spec, tensors, heads, e.let(block * heads), row, thread, threads)
+        work.load_qkv()
+        work.attend_whole()
+
+    e.launch((spec.heads // heads, n), threads, block)
+
+
+def launch_split_decode(
+    spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any, splits: Any
+) -> None:
+    """Emit the kernels for long contexts, of at most `splits` splits; n * splits <= PARTS."""
+    heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
+    threads = threads_of(limits)
+    across = spec.heads // heads
+    d, parts = spec.head_dim, tensors.parts
+    count = T.Cast("int32", splits)
+    merging = max(TILE, limits.block_for(d, most=128))  # threads
+
+    def block(block: Any, row: Any, thread: Any) -> None:
+        first_head, split = e.let(e.mod(block, across) * heads), e.let(e.div(block, across))
+        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, threads)
+        work.load_qkv()
+        attend = work.attend(e.let(split * SPLIT))
+        part = e.let(row * count + split)
+
+        def store(slot: int, unit: Any, k: Any) -> None:
+            head = e.let(first_head + unit)
+            T.buffer_store(parts, attend.sums[slot], [part, head, k])
+
+            def state() -> None:
+                T.buffer_store(parts, attend.totals[slot], [part, head, d])
+                T.buffer_store(parts, attend.shared.largest[unit], [part, head, d + 1])
+
+            e.when(k == 0, state)
+
+        attend.each_slot(store)
+
+    def merge(head: Any, row: Any, thread: Any) -> None:
+        shared = Shared.of(1, 1, d)
+        rows, pages = tensors.table, tensors.pages
+        attend = Attend(spec.attention(), pages, rows, shared, 1, 1, head, thread, merging)
+        attend.start()
+        with T.serial(rows.position(row) // SPLIT + 1) as split:
+            part = e.let(row * count + split)
+
+            def add(slot: int, _unit: Any, k: Any) -> None:
+                largest, total, value = (e.let(parts[part, head, i]) for i in (d + 1, d, k))
+                attend.merged(slot, largest, total, value)
+
+            attend.each_slot(add)
+        attend.divide(
+            lambda slot, unit, k, value: T.buffer_store(tensors.out, value, [row, head, k])
+        )
+
+    e.launch((splits * across, n), threads, block)
+    e.launch((spec.heads, n), merging, merge)
+
+
+class DecodeBlock:
+    """Emits the parts of a block: some heads of one row."""
+
+    def __init__(
+        self,
+        spec: PagedAttentionSpec,
+        tensors: DecodeTensors,
+        heads: int,
+        first_head: Any,
+        row: Any,
+        thread: Any,
+        threads: int,
+    ) -> None:
+        self.spec, self.tensors, self.heads = spec, tensors, heads
+        self.first_head, self.row = first_head, row
+        self.thread, self.threads = thread, threads
+        d = spec.head_dim
+        self.group = spec.heads // spec.kv_heads
+        self.kv_head = e.let(e.div(first_head, self.group))
+        self.position = e.let(tensors.table.position(row))
+        self.raw = e.shared(((heads + 2) * d,))  # q, k, v as the linear gave them
+        self.shared = Shared.of(1, heads, d)
+        self.key = e.shared((d,))
+
+    def head_of(self, local: Any) -> Any:
+        """Index in qkv of head `local` of the block: its query heads, then k, then v."""
+        h, g = self.spec.heads, self.spec.kv_heads
+        other = h + self.kv_head + T.if_then_else(local > self.heads, g, 0)
+        return T.if_then_else(local < self.heads, self.first_head + local, other)
+
+    def load_qkv(self) -> None:
+        """Emit the copy of the row's heads to shared memory."""
+        d = self.spec.head_dim
+
+        def load(i: Any) -> None:
+            value = self.tensors.qkv[self.row, self.head_of(e.div(i, d)), e.mod(i, d)]
+            T.buffer_store(self.raw, value, [i])
+
+        e.over((self.heads + 2) * d, self.threads, self.thread, load)
+        e.barrier()
+
+    def attend_whole(self) -> None:
+        """Emit everything after `load_qkv`."""
+        self._rotate()
+        self._append(first=self.position // SPLIT * SPLIT)
+        attend = self._attend()
+        attend.whole(self._first_page(), self.position, self.position)
+        attend.divide(
+            lambda slot, unit, k, value: T.buffer_store(
+                self.tensors.out, value, [self.row, self.first_head + unit, k]
+            )
+        )
+
+    def attend(self, first: Any) -> Attend:
+        """Emit everything after `load_qkv`, for the split from token `first` on."""
+        self._rotate()
+        self._append(first)
+        attend = self._attend()
+        attend.split(self._first_page(), first, self.position, self.position)
+        return attend
+
+    def _first_page(self) -> Any:
+        return e.let(self.tensors.table.first(self.row))
+
+    def _attend(self) -> Attend:
+        d = self.spec.head_dim
+        value = (self.heads + 1) * d
+        rounded: Callable[[Any], Any] = lambda x: T.Cast(  # noqa: E731
+            "float32", T.Cast(self.spec.kv_dtype, x)
+        )
+        own = (lambda k: self.key[k], lambda k: rounded(self.raw[value + k]))
+        return Attend(
+            self.spec.attention(),
+            self.tensors.pages,
+            self.tensors.table,
+            self.shared,
+            1,
+            self.heads,
+            self.first_head,
+            self.thread,
+            self.threads,
+            own,
+        )
+
+    def _rotate(self) -> None:
+        """Emit q, times the scale of scores, and k, as the cache will hold it."""
+        spec, heads, d = self.spec, self.heads, self.spec.head_dim
+        loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(heads + 1)]
+        rope = spec.rope()
+        if self.tensors.norms:
+            q_norm, k_norm = self.tensors.norms
+            weights = [q_norm] * heads + [k_norm]
+            loads = normed(rope, loads, weights, self.thread, self.threads)
+        scale, dtype = e.number(spec.scale), spec.kv_dtype
+
+        def query(i: int) -> Callable[[Any, Any], None]:
+            return lambda k, v: T.buffer_store(self.shared.q, v * scale, [i * d + k])
+
+        def key(k: Any, v: Any) -> None:
+            T.buffer_store(self.key, T.Cast("float32", T.Cast(dtype, v)), [k])
+
+        stores = [*(query(i) for i in range(heads)), key]
+
+        def rotate(k: Any) -> None:
+            rotated(rope, loads, stores, k, self.position)
+
+        e.over(d, self.threads, self.thread, rotate)
+        e.barrier()
+
+    def _append(self, first: Any) -> None:
+        """Emit the stores to the cache, in the one block that has the token's split from `first`.
+
+        Of the blocks of a KV head, the first.
+        """
+        d, value = self.spec.head_dim, (self.heads + 1) * self.spec.head_dim
+
+        def store(k: Any) -> None:
+            slot = Slot(
+                self.spec.rope(), self.tensors.pages, self.tensors.table, self.row, self.position
+            )
+            slot.store(0, self.kv_head, k, self.key[k])
+            slot.store(1, self.kv_head, k, self.raw[value + k])
+
+        has = T.And(
+            self.position // SPLIT * SPLIT == first, e.mod(self.first_head, self.group) == 0
+        )
+        e.when(has, lambda: e.over(d, self.threads, self.thread, store))

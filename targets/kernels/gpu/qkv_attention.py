@@ -1,0 +1,170 @@
+"""The linear before the attention, and all of it, in one launch: decode steps of a row or two.
+
+A block computes q, k and v of its own heads from x, and goes on as `decode` does. All other steps
+take the launches of the linear and those of the attention; the bits are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ..kernel_set import FusedKernel
+from ..specs import PagedAttentionSpec, QkvAttentionSpec
+from . import emit as e
+from . import linear
+from .attention import MOST_SHARED, bytes_of, heads_of_block
+from .batch_table import Table
+from .decode import DecodeBlock, DecodeTensors, bytes_beyond
+from .few_rows import Words, multiply
+from .limits import GpuLimits
+from .paged_attention import emit_attention, is_long, scratch_of, splits_of
+from .rope import Load, threads_of
+from .weights import WORD
+
+FEW_ROWS = 2  # each reads all weights of the linear
+OUTPUTS = 4  # columns that a thread computes at a time
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """A tensor [n, heads * e] as [n, heads, e]."""
+
+    buffer: Any
+    head_dim: int
+
+    def __getitem__(self, index: tuple[Any, Any, Any]) -> Any:
+        row, head, k = index
+        return self.buffer[row, head * self.head_dim + k]
+
+
+def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
+    """See `KernelSet.qkv_attention`."""
+    fused, attention = spec.linear, spec.attention
+    h, g, d = attention.heads, attention.kv_heads, attention.head_dim
+    has_norms = attention.qk_norm_eps is not None
+    inputs = [p for p in linear.parameters(fused) if p[0] not in ("y", "inverse")]
+    inverse = [(("n",), "float32")] if fused.norm_eps is not None else []
+    scratch = (*scratch_of(attention), (("n", fused.width), "float32"), *inverse)
+
+    def emit(b: dict[str, Any], s: dict[str, Any]) -> None:
+        both = b.get("norms")
+        norms: tuple[Load, ...] = ()
+        if both is not None:
+            norms = (lambda k: both[0, k], lambda k: both[1, k])
+        table, qkv = Table(b["table"]), _Heads(b["y"], d)
+        tensors = DecodeTensors(qkv, table, norms, b["pages"], b["out"], b["parts"])
+        operands = linear.operands(fused, b)
+        n, splits = s["n"], splits_of(attention, s)
+
+        def apart() -> None:
+            linear.emit(fused, limits, operands, n)
+            emit_attention(attention, limits, tensors, b["q"], s)
+
+        short = T.And(s["r1"] == n + 1, T.Not(is_long(n, splits)))
+        e.either(
+            T.And(short, n <= FEW_ROWS),
+            lambda: _launch(spec, limits, operands, tensors, n),
+            apart,
+        )
+
+    func = e.prim_func(
+        [
+            *[(name, ["n" if x == "m" else x for x in shape], t) for name, shape, t in inputs],
+            ("table", ("t",), "int32"),
+            ("query_indptr", ("r1",), "int32"),
+            *([("norms", (2, d), "float32")] if has_norms else []),
+            ("pages", ("count", 2, g, attention.page_size, d), attention.kv_dtype),
+            ("out", ("n", h, d), "float32"),
+            ("q", *scratch[0]),
+            ("parts", *scratch[1]),
+            ("y", *scratch[2]),
+            *(("inverse", *x) for x in inverse),
+        ],
+        emit,
+    )
+    return FusedKernel(compute=func, scratch=scratch, joined=has_norms)
+
+
+def _launch(
+    spec: QkvAttentionSpec,
+    limits: GpuLimits,
+    operands: linear.Operands,
+    tensors: DecodeTensors,
+    n: Any,
+) -> None:
+    attention, threads = spec.attention, threads_of(limits)
+    beyond = bytes_beyond(attention, limits)
+    heads = heads_of_block(attention.attention(), limits, lambda k: beyond(k) + _partial(limits))
+
+    def block(block: Any, row: Any, thread: Any) -> None:
+        first = e.let(block * heads)
+        work = DecodeBlock(attention, tensors, heads, first, row, thread, threads)
+        _compute_qkv(spec, limits, operands, work)
+        work.attend_whole()
+
+    e.launch((attention.heads // heads, n), threads, block)
+
+
+def _partial(limits: GpuLimits) -> int:
+    """Bytes of the lanes' sums."""
+    return 4 * OUTPUTS * threads_of(limits)
+
+
+def _compute_qkv(
+    spec: QkvAttentionSpec, limits: GpuLimits, operands: linear.Operands, work: DecodeBlock
+) -> None:
+    """Emit what `DecodeBlock.load_qkv` loads."""
+    plan, d, threads = linear.Plan.of(spec.linear, limits), spec.attention.head_dim, work.threads
+    inverse = None
+    if spec.linear.norm_eps is not None:
+        (inverse,) = linear.inverses_of(plan, operands.x, [work.row], work.thread)
+
+    def load(k: Any) -> list[Any]:
+        return linear.eight(plan, operands, work.row, inverse, k)
+
+    words: Words = load
+    if _x_fits(spec.attention, limits, work.heads, plan.groups * 32):
+        words = _in_shared(plan.groups * 32, load, work)
+    width, across = (work.heads + 2) * d, threads // plan.lanes
+    partial = e.shared((OUTPUTS * threads,))
+
+    def store(_row: int, column: Any, sums: list[Any]) -> None:
+        e.when(column < width, lambda: T.buffer_store(work.raw, sums[0], [column]))
+
+    with T.serial(-(-width // (across * OUTPUTS))) as turn:
+        multiply(
+            plan,
+            operands,
+            [words],
+            e.let(turn * (across * OUTPUTS)),
+            work.thread,
+            threads,
+            OUTPUTS,
+            store,
+            lambda column: work.head_of(e.div(column, d)) * d + e.mod(column, d),
+            partial,
+            width,
+        )
+        e.barrier()
+
+
+def _x_fits(spec: PagedAttentionSpec, limits: GpuLimits, heads: int, columns: int) -> bool:
+    """Whether a row of x can stay in the block's memory."""
+    used = bytes_of(1, heads, spec.head_dim) + bytes_beyond(spec, limits)(heads) + _partial(limits)
+    return used + 4 * columns <= min(MOST_SHARED, limits.shared_memory_bytes)
+
+
+def _in_shared(columns: int, load: Words, work: DecodeBlock) -> Words:
+    """Emit the copy of x, normalised; its words."""
+    x = e.shared((columns,))
+
+    def copy(word: Any) -> None:
+        for i, value in enumerate(load(word * WORD)):
+            T.buffer_store(x, value, [word * WORD + i])
+
+    e.over(columns // WORD, work.threads, work.thread, copy)
+    e.barrier()
+    return lambda k: [x[k + i] for i in range(WORD)]

@@ -1,0 +1,97 @@
+"""SPIR-V for Vulkan: valid, without what WGSL adds, and words to type where naga is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+import tvm
+from tvm.target import Target
+
+from wherry.errors import ToolchainError, WherryError
+from wherry.targets import cpu, naga, spirv, vulkan
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+from wherry.targets.toolchain import require
+
+from .. import gpu
+from .test_gpu_sources import kernels
+
+SHARED = "var<workgroup> s : array<f32, 4096>;"
+KERNEL = (
+    "@group(0) @binding(0) var<storage, read_write> x : array<f32>;\n"
+    f"{SHARED}\n@compute @workgroup_size(64, 1, 1)\n"
+    "fn k(@builtin(local_invocation_id) t : vec3<u32>) {\n"
+    "  s[t.x] = x[t.x]; workgroupBarrier(); x[t.x] = s[63u - t.x];\n}\n"
+)
+
+
+@pytest.fixture
+def tools():
+    """Naga is here."""
+    if not shutil.which("spirv-val"):
+        gpu.missing("vulkan", "no spirv-val")
+    try:
+        require("vulkan", naga.tools())
+    except ToolchainError as e:
+        gpu.missing("vulkan", str(e))
+
+
+def validate(code: bytes, path) -> None:
+    path.write_bytes(code)
+    done = subprocess.run(
+        ["spirv-val", "--target-env", "vulkan1.2", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("threads", ["64", "256"])
+def test_every_kernel_is_valid(tools, threads, tmp_path):
+    limits = GpuLimits(threads_per_block=int(threads), shared_memory_bytes=16384)
+    wgsl = {"kind": "webgpu", "max_num_threads": int(threads)}
+    sources = {}
+    for name, func in kernels(GpuKernels(limits, vulkan.preset(threads).device)).items():
+        module = tvm.IRModule({name: func.with_attr("global_symbol", name)})
+        built = tvm.compile(module, target=Target(wgsl, host=dict(cpu.host())))
+        part = built.mod.imports[0]
+        sources |= spirv.kernels_of(str(part.inspect_source("wgsl")))
+        assert set(json.loads(part.inspect_source("func_info"))) <= set(sources)
+    for name, code in naga.compile_wgsl(sources).items():
+        validate(spirv.without_zeroing(code), tmp_path / f"{name}.spv")
+        shared, _, x, y, z = spirv.demands(sources[name])
+        assert shared <= 16384 and x * y * z <= int(threads)
+
+
+def test_shared_memory_is_not_zeroed(tools, tmp_path):
+    code = naga.compile_wgsl({"k": KERNEL})["k"]
+    lean = spirv.without_zeroing(code)
+    assert len(lean) == len(code) - 3 * 4  # one store of three words
+    validate(lean, tmp_path / "k.spv")
+    assert spirv.without_zeroing(lean) == lean
+    assert spirv.demands(KERNEL) == (16384, 0, 64, 1, 1)
+
+
+def test_nagas_words_are_in_the_error(tools):
+    with pytest.raises(WherryError, match=r"bad: .*no definition in scope"):
+        naga.compile_wgsl({"bad": KERNEL.replace("63u", "nothing"), "k": KERNEL})
+
+
+def test_a_missing_or_changed_package_says_what_to_type(monkeypatch, tmp_path):
+    monkeypatch.setenv("WHERRY_TOOLS", str(tmp_path))
+    monkeypatch.setattr(naga.shutil, "which", lambda name: "/bin/node" if name == "node" else None)
+    words = f"npm install --prefix {tmp_path} naga-wasm@{naga.VERSION}"
+    with pytest.raises(ToolchainError, match=words):
+        require("vulkan", naga.tools())
+    folder = tmp_path / "node_modules" / "naga-wasm" / "dist" / "wasm"
+    folder.mkdir(parents=True)
+    for name in naga.FILES:
+        (folder / name).write_text("another")
+    with pytest.raises(ToolchainError, match=f"{words} .*another version, or damaged"):
+        require("vulkan", naga.tools())
+
+
+def test_numbers_that_are_not_of_32_bits_are_refused():
+    call = {"arg_types": ["handle", "int64"], "launch_param_tags": []}
+    with pytest.raises(WherryError, match="int64"):
+        spirv.pack({"k": call}, {"k": KERNEL}, {"k": b""})
