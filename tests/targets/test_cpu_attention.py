@@ -150,6 +150,22 @@ def test_stale_memory_has_no_influence(attend, make_batch, h, g, e, kv_dtype):
         assert np.array_equal(run(q, batch, dirty), clean)
 
 
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON])
+def test_later_rows_have_no_influence(attend, make_batch, h, g, e, kv_dtype):
+    """Of the same prompt and tile: not even what is not a number, in a block or at its end."""
+    rng = np.random.default_rng(8)
+    run, pages = attend(h, g, e, kv_dtype), values(rng, (20, 2, g, 16, e), kv_dtype)
+    table = [*rng.permutation(20)]
+    batch, q = make_batch([(0, 300, table)]), values(rng, (300, h, e))
+    clean = run(q, batch, pages)
+    for position in (7, 137, 255, 256, 258):
+        dirty = pages.copy()
+        dirty[table[position // 16], :, :, position % 16] = np.inf
+        out = run(q, batch, dirty)
+        assert np.array_equal(out[:position], clean[:position])
+        assert not np.array_equal(out[position], clean[position])
+
+
 def test_large_scores_do_not_overflow(attend, make_batch):
     """The running maximum keeps the exponentials in range, also when it rises late."""
     rng = np.random.default_rng(5)

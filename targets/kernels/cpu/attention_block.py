@@ -135,6 +135,7 @@ def visit_block(
         pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
         last = cache.Position[group.row + (group.rows - 1)]
         seen = v.let(T.min(last + 1 - first, BLOCK))
+        visible = v.let(cache.Position[group.row] + 1 - first)  # to the first row; may be negative
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
         # Of the blocks before, and of this one.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
@@ -142,7 +143,7 @@ def visit_block(
         _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
         if cache.scaled:
             _scale_weights(cache, group, pages, seen, weights)
-        _add_values(isa, cache, sums, group, pages, seen, weights, factors)
+        _add_values(isa, cache, sums, group, pages, seen, visible, weights, factors)
 
 
 def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) -> Any:
@@ -290,10 +291,15 @@ def _add_values(
     group: Group,
     pages: Any,
     seen: Any,
+    visible: Any,
     weights: Any,
     factors: Any,
 ) -> None:
-    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`."""
+    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`.
+
+    What only later rows of the group see is not multiplied by 0: it may be infinite.
+    """
+    common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
     head_dim = int(cache.Q.shape[2])
     parts, together = vectors(head_dim), _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
@@ -301,20 +307,32 @@ def _add_values(
         spans = [span for span, _ in parts[begin : begin + together]]
         starts = range(begin * lanes, (begin + len(spans)) * lanes, lanes)
         accs = [_zeros(len(spans), lanes) for _ in queries]
-        with T.serial(T.ceildiv(seen, PAGE)) as page, T.sblock("page"):
+
+        def load(place: Any, token: Any) -> list[Any]:
+            places = [v.span(token * head_dim + start, lanes) for start in starts]
+            head = (place, 1, group.kv_head, 0)
+            return [_as_float(cache.Pages[(*head, x)], lanes, isa) for x in places]
+
+        with T.serial(T.ceildiv(common, PAGE)) as page, T.sblock("page"):
             T.reads()
             T.writes()
             place = v.let(cache.Ids[pages + page])
-            with T.serial(T.min(seen - page * PAGE, PAGE)) as token, T.sblock("token"):
+            with T.serial(T.min(common - page * PAGE, PAGE)) as token, T.sblock("token"):
                 T.reads()
                 T.writes()
-                places = [v.span(token * head_dim + start, lanes) for start in starts]
-                values = [
-                    _as_float(cache.Pages[place, 1, group.kv_head, 0, x], lanes, isa)
-                    for x in places
-                ]
+                values = load(place, token)
                 for k in queries:
                     _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
+        if group.rows > 1:
+            with T.serial(seen - common) as i, T.sblock("diagonal"):
+                T.reads()
+                T.writes()
+                token = v.let(common + i)
+                values = load(v.let(cache.Ids[pages + token // PAGE]), token % PAGE)
+                for row in range(1, group.rows):
+                    with T.If(token < visible + row), T.Then():
+                        for k in range(row * group.heads, (row + 1) * group.heads):
+                            _multiply_add(accs[k], weights[k, token], values, lanes, isa)
         for k in queries:
             slot = group.place(k)[2]
             for span, acc in zip(spans, accs[k], strict=True):
