@@ -10,7 +10,7 @@ values, token by token, from zero; then one step of the online softmax (Milakov 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -284,6 +284,15 @@ def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Any, weights: A
             T.buffer_store(weights, weights[k, span] * factor, [k, span])
 
 
+def _values(
+    isa: Isa, cache: Cache, kv_head: Any, page: Any, token: Any, starts: Iterable[int], lanes: int
+) -> list[Any]:
+    """Emit the load of some vectors of a token's value, by their first elements."""
+    first = token * int(cache.Q.shape[2])
+    places = [v.span(first + start, lanes) for start in starts]
+    return [_as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
+
+
 def _add_values(
     isa: Isa,
     cache: Cache,
@@ -300,18 +309,12 @@ def _add_values(
     What only later rows of the group see is not multiplied by 0: it may be infinite.
     """
     common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
-    head_dim = int(cache.Q.shape[2])
-    parts, together = vectors(head_dim), _together(isa, group.queries, 4)
+    parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
     for begin in range(0, len(parts), together):
         spans = [span for span, _ in parts[begin : begin + together]]
         starts = range(begin * lanes, (begin + len(spans)) * lanes, lanes)
         accs = [_zeros(len(spans), lanes) for _ in queries]
-
-        def load(place: Any, token: Any) -> list[Any]:
-            places = [v.span(token * head_dim + start, lanes) for start in starts]
-            head = (place, 1, group.kv_head, 0)
-            return [_as_float(cache.Pages[(*head, x)], lanes, isa) for x in places]
 
         with T.serial(T.ceildiv(common, PAGE)) as page, T.sblock("page"):
             T.reads()
@@ -320,7 +323,7 @@ def _add_values(
             with T.serial(T.min(common - page * PAGE, PAGE)) as token, T.sblock("token"):
                 T.reads()
                 T.writes()
-                values = load(place, token)
+                values = _values(isa, cache, group.kv_head, place, token, starts, lanes)
                 for k in queries:
                     _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
         if group.rows > 1:
@@ -328,7 +331,8 @@ def _add_values(
                 T.reads()
                 T.writes()
                 token = v.let(common + i)
-                values = load(v.let(cache.Ids[pages + token // PAGE]), token % PAGE)
+                place = v.let(cache.Ids[pages + token // PAGE])
+                values = _values(isa, cache, group.kv_head, place, token % PAGE, starts, lanes)
                 for row in range(1, group.rows):
                     with T.If(token < visible + row), T.Then():
                         for k in range(row * group.heads, (row + 1) * group.heads):
