@@ -118,7 +118,7 @@ def ensure_artifact(
         target: a preset's name, or "auto" for the best of this machine.
         host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
-        kv_dtype: of the cache: "float32", "float16", or "auto" for the target's own.
+        kv_dtype: of the cache: "float32", "float16", "int8", or "auto" for the target's own.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
         dump: a folder for the module after each phase and the source of the device's code;

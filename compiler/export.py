@@ -12,7 +12,7 @@ from tvm.relax.frontend.nn import Tensor, spec
 from tvm.relax.frontend.nn.exporter import Exporter
 
 from wherry.models.arch import Architecture, Shape
-from wherry.models.state import PAGE_SIZE, Batch, PagedKV
+from wherry.models.state import Batch, PagedKV, page_shape
 from wherry.quant.scheme import Scheme
 
 from .quantize import quantize
@@ -36,7 +36,7 @@ class Program:
 
     mod: IRModule
     stored: dict[str, str]  # dtype on disk of each parameter, in order
-    page_shape: Shape  # of one page of one layer: [2, g, PAGE_SIZE, e]
+    page_shape: Shape  # of one page of one layer, see models/state.py
     layers: int  # that have pages
     kv_dtype: str
 
@@ -75,7 +75,7 @@ def export(
     layers = [s for s in arch.state(config) if s.kind == "paged_kv" and s.window is None]
     assert len(layers) == len(arch.state(config)), "only full attention is exported yet"
     shape = config.attention_shape()
-    page = (2, shape.kv_heads, PAGE_SIZE, shape.head_dim)
+    page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype)
     arguments: list[Any] = [spec.Tensor([size], "int32") for size in SIZES.values()]
     arguments += [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
     method = spec.MethodSpec(

@@ -23,6 +23,20 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
         T.buffer_store(buffer, T.float32(value), [j])
 
 
+def cache_width(head_dim: int, kv_dtype: str) -> int:
+    """Elements of the cache that a token's key, or value, takes: after int8 comes its scale."""
+    return head_dim + 4 if kv_dtype == "int8" else head_dim
+
+
+def _cached(pages: tirx.Buffer, *index: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Float32 of an element of the cache; called while TVMScript is parsed."""
+    value = T.Cast("float32", pages[index])
+    if str(pages.dtype) != "int8":
+        return value
+    scale = pages[(*index[:-1], T.ramp(pages.shape[-1] - 4, 1, 4))]
+    return value * T.reinterpret("float32", scale)
+
+
 @cache  # one a distinct layer shape: parsing takes longer than all passes
 def rope_append(
     *,
@@ -39,17 +53,38 @@ def rope_append(
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
     (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
-    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, 2, g, page_size, e] in place)
+    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, 2, g, page_size, cache_width] in place)
     -> q dtype [n, h, e]
+
+    An int8 cache holds x / scale, rounded, and the scale of each token and head as float32 in four
+    more bytes: max|x| / 127.
 
     With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3).
     The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
     cosine and sine multiplied by `scaling` (YaRN's attention factor).
     """
     h, g, e, half = heads, kv_heads, head_dim, len(inv_freq)
+    width = cache_width(e, kv_dtype)
     freqs = list(inv_freq)
     normed = qk_norm_eps is not None
     eps = qk_norm_eps or 0.0
+
+    @T.macro
+    def append(pages, page, which, head, slot, y, total):
+        if kv_dtype == "int8":
+            total[0] = T.float32(1e-30)
+            for k in T.serial(e):
+                total[0] = T.max(total[0], T.abs(y[k]))
+            for k in T.serial(e):
+                pages[page, which, head, slot, k] = T.Cast(
+                    "int8", T.nearbyint(y[k] * (T.float32(127) / total[0]))
+                )
+            pages[page, which, head, slot, e : e + 4] = T.reinterpret(
+                "int8x4", total[0] * T.float32(1 / 127)
+            )
+        else:
+            for k in T.serial(e):
+                pages[page, which, head, slot, k] = T.Cast(kv_dtype, y[k])
 
     @T.macro
     def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
@@ -86,26 +121,31 @@ def rope_append(
                             x[j + half] * T.cos(T.Cast("float32", positions[i]) * freq[j])
                             + x[j] * T.sin(T.Cast("float32", positions[i]) * freq[j])
                         )
-                    for k in T.serial(e):
-                        if head < h:
+                    if head < h:
+                        for k in T.serial(e):
                             q_out[i, head, k] = T.Cast(dtype, y[k])
-                        else:
-                            pages[
-                                page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
-                                0,
-                                head - h,
-                                positions[i] % page_size,
-                                k,
-                            ] = T.Cast(kv_dtype, y[k])
+                    else:
+                        append(
+                            pages,
+                            page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                            0,
+                            head - h,
+                            positions[i] % page_size,
+                            y,
+                            total,
+                        )
                 for head in T.serial(g):
                     for k in T.serial(e):
-                        pages[
-                            page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
-                            1,
-                            head,
-                            positions[i] % page_size,
-                            k,
-                        ] = T.Cast(kv_dtype, qkv[i, h + g + head, k])
+                        y[k] = T.Cast("float32", qkv[i, h + g + head, k])
+                    append(
+                        pages,
+                        page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                        1,
+                        head,
+                        positions[i] % page_size,
+                        y,
+                        total,
+                    )
 
     if normed:
 
@@ -127,7 +167,7 @@ def rope_append(
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
             IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
             Q = T.match_buffer(q_out, (n, h, e), dtype)
             body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
 
@@ -149,7 +189,7 @@ def rope_append(
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
             IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
             Q = T.match_buffer(q_out, (n, h, e), dtype)
             body(QKV, POS, SEQ, PTR, IDS, QKV, QKV, PAGES, Q, n)
 
@@ -184,9 +224,9 @@ def attention(
     """Causal attention of each row over its sequence's cache, positions 0 to its own.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
-    pages kv_dtype [pages, 2, g, page_size, e]) -> dtype [n, h, e]
+    pages kv_dtype [pages, 2, g, page_size, cache_width]) -> dtype [n, h, e]
     """
-    h, g, e = heads, kv_heads, head_dim
+    h, g, e, width = heads, kv_heads, head_dim, cache_width(head_dim, kv_dtype)
     group = h // g
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
@@ -207,7 +247,7 @@ def attention(
         T.match_buffer(query_indptr, (r1,), "int32")
         PTR = T.match_buffer(page_indptr, (r2,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, e), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
         OUT = T.match_buffer(out, (n, h, e), dtype)
         for i, head in T.grid(n, h):
             with T.sblock("row_head"):
@@ -222,30 +262,26 @@ def attention(
                 for t in T.serial(POS[i] + 1):
                     state[2] = T.float32(0)
                     for k in T.serial(e):
-                        state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * T.Cast(
-                            "float32",
-                            PAGES[
-                                IDS[PTR[SEQ[i]] + t // page_size],
-                                0,
-                                head // group,
-                                t % page_size,
-                                k,
-                            ],
+                        state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _cached(
+                            PAGES,
+                            IDS[PTR[SEQ[i]] + t // page_size],
+                            0,
+                            head // group,
+                            t % page_size,
+                            k,
                         )
                     state[2] = state[2] * T.float32(scale)
                     state[3] = T.exp(state[0] - T.max(state[0], state[2]))
                     state[0] = T.max(state[0], state[2])
                     state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
                     for k in T.serial(e):
-                        acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * T.Cast(
-                            "float32",
-                            PAGES[
-                                IDS[PTR[SEQ[i]] + t // page_size],
-                                1,
-                                head // group,
-                                t % page_size,
-                                k,
-                            ],
+                        acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * _cached(
+                            PAGES,
+                            IDS[PTR[SEQ[i]] + t // page_size],
+                            1,
+                            head // group,
+                            t % page_size,
+                            k,
                         )
                 for k in T.serial(e):
                     OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])

@@ -52,10 +52,15 @@ class AttentionShape:
     qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
 
 
+def page_shape(kv_heads: int, head_dim: int, kv_dtype: str) -> tuple[int, ...]:
+    """Of one page of a layer: [2 (k, v), g, PAGE_SIZE, e]; int8 has e + 4, for a float32 scale."""
+    return (2, kv_heads, PAGE_SIZE, reference.cache_width(head_dim, kv_dtype))
+
+
 class PagedKV:
     """The paged cache of the attention layers: one tensor a layer, updated in place.
 
-    A layer's tensor is [pages, 2 (k, v), g, PAGE_SIZE, e].
+    A layer's tensor is [pages, *page_shape(...)].
     """
 
     def __init__(self, batch: Batch, layers: list[Tensor]) -> None:

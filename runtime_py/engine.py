@@ -139,6 +139,8 @@ class MLCEngine:
         model: a compiled folder, or what `wherry compile` accepts: it is compiled, once.
         target: what to compile for; "auto" is this machine.
         quant: scheme of the weights, None for the default.
+        kv_dtype: how keys and values are kept: "float32", "float16", "int8"; "auto": what suits
+            the target.
         device: "cpu" or "<kind>:<index>"; None: the one the model was compiled for, index 0.
         context: tokens of prompt and output together; None: as compiled.
         max_batch: requests decoded together; None: as compiled.
@@ -159,6 +161,7 @@ class MLCEngine:
         *,
         target: str = "auto",
         quant: str | None = None,
+        kv_dtype: str = "auto",
         device: str | None = None,
         context: int | None = None,
         max_batch: int | None = None,
@@ -171,6 +174,7 @@ class MLCEngine:
             model,
             target=target,
             quant=quant,
+            kv_dtype=kv_dtype,
             device=device,
             context=context,
             max_batch=max_batch,

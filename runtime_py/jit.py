@@ -7,7 +7,12 @@ from typing import Any
 
 
 def compiled(
-    model: str, *, target: str = "auto", quant: str | None = None, progress: Any = None
+    model: str,
+    *,
+    target: str = "auto",
+    quant: str | None = None,
+    kv_dtype: str = "auto",
+    progress: Any = None,
 ) -> Path:
     """Compile `model` unless the cache has it; the folder of the artefact.
 
@@ -15,9 +20,12 @@ def compiled(
         model: anything that `wherry compile` accepts: a folder, hf://org/name, ...
         target: a preset's name, or "auto" for this machine.
         quant: a scheme's name, or None for the default.
+        kv_dtype: of the cache, or "auto" for the target's own.
         progress: what the compiler reports to.
     """
     from wherry.compiler.api import ensure_artifact
 
-    artifact: Path = ensure_artifact(model, target=target, quant=quant, progress=progress)
+    artifact: Path = ensure_artifact(
+        model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
+    )
     return artifact

@@ -24,6 +24,7 @@ class LoadOptions(TypedDict, total=False):
 
     target: str
     quant: str | None
+    kv_dtype: str
     device: str | None
     context: int | None
     max_batch: int | None
@@ -78,6 +79,7 @@ class LoadedModel:
         *,
         target: str = "auto",
         quant: str | None = None,
+        kv_dtype: str = "auto",
         device: str | None = None,
         context: int | None = None,
         max_batch: int | None = None,
@@ -88,7 +90,9 @@ class LoadedModel:
         core_factory: loading.CoreFactory = loading.native_core,
     ) -> LoadedModel:
         """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
-        folder = loading.resolve(model, target=target, quant=quant, progress=progress)
+        folder = loading.resolve(
+            model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
+        )
         manifest = loading.verified(folder)
         device = device or loading.device_of(manifest)
         config = loading.engine_config(

@@ -33,22 +33,36 @@ CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int
 
 
 def resolve(
-    model: str | Path, *, target: str = "auto", quant: str | None = None, progress: Any = None
+    model: str | Path,
+    *,
+    target: str = "auto",
+    quant: str | None = None,
+    kv_dtype: str = "auto",
+    progress: Any = None,
 ) -> Path:
     """The compiled folder of `model`, compiled now if it is not one yet.
 
     Raises:
-        UsageError: it is compiled already, for another target or scheme than asked for.
+        UsageError: it is compiled already, for another target or scheme than asked for, or a
+            dtype of the cache is asked for.
     """
     folder = Path(model).expanduser()
     if not (folder / MANIFEST).is_file():
-        return jit.compiled(str(model), target=target, quant=quant, progress=progress)
+        return jit.compiled(
+            str(model), target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
+        )
     manifest = read_manifest(folder)
     has_target = str(manifest.target.get("name"))
     if quant is not None and quant != manifest.quantization:
         raise UsageError(
             f"{folder} is compiled with quant={manifest.quantization!r}, not {quant!r}. "
             "Leave quant out, or give the model that it was compiled from."
+        )
+    if kv_dtype != "auto":
+        raise UsageError(
+            f"{folder} is compiled, and keeps keys and values as it was told to then; "
+            f"kv_dtype={kv_dtype!r} was asked for. "
+            "Leave kv_dtype out, or give the model that it was compiled from."
         )
     if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
         raise UsageError(

@@ -98,7 +98,7 @@ def _preset(
         features=tuple(sorted(FEATURES[f] for f in features)),
         dtype="float32",
         kv_dtype="float16" if isa.half else "float32",
-        kv_dtypes=("float32", "float16"),
+        kv_dtypes=("float32", "float16", "int8"),
         kernels=KernelsByName(CpuKernels(isa)),
         linker=host.linker(),
         hosts=HOSTS_OF_CPUS,

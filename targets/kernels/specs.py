@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 Scheme = Literal["f32", "f16", "q4", "q8"]
 FloatName = Literal["float16", "float32"]
+CacheName = Literal["float16", "float32", "int8"]
 
 _SCHEMES = ("f32", "f16", "q4", "q8")
 _INTEGERS = ("q4", "q8")
 _FLOATS = ("float16", "float32")
+_CACHES = ("float16", "float32", "int8")
 
 
 class _Record:
@@ -51,6 +53,19 @@ def _check_positive(record: Any, *names: str) -> None:
     bad = {name: getattr(record, name) for name in names if getattr(record, name) <= 0}
     if bad:
         raise ValueError(f"{type(record).__name__}: {bad} must be positive")
+
+
+def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
+    _check_positive(spec, "heads", "kv_heads", "head_dim", "page_size")
+    if spec.heads % spec.kv_heads:
+        raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
+    if spec.kv_dtype not in _CACHES:
+        raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {_CACHES}")
+
+
+def cache_width(head_dim: int, kv_dtype: str) -> int:
+    """Elements of the cache that a token's key, or value, takes: int8 has a float32 scale."""
+    return head_dim + 4 if kv_dtype == "int8" else head_dim
 
 
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
@@ -187,12 +202,10 @@ class RopeAppendSpec(_Record):
     scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
     qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
     page_size: int = 16  # tokens
-    kv_dtype: FloatName = "float32"
+    kv_dtype: CacheName = "float32"
 
     def __post_init__(self) -> None:
-        _check_positive(self, "heads", "kv_heads", "head_dim", "page_size")
-        if self.heads % self.kv_heads:
-            raise ValueError(f"{self.heads} query heads do not share {self.kv_heads} kv heads")
+        _check_cache(self)
         if self.rotary_dim % 2 or not 0 < self.rotary_dim <= self.head_dim:
             raise ValueError(f"rotary_dim {self.rotary_dim} does not fit head_dim {self.head_dim}")
         if len(self.inv_freq) * 2 != self.rotary_dim:
@@ -200,6 +213,11 @@ class RopeAppendSpec(_Record):
                 f"{len(self.inv_freq)} frequencies found, rotary_dim / 2 = "
                 f"{self.rotary_dim // 2} expected"
             )
+
+    @property
+    def cache_width(self) -> int:
+        """The last extent of the pages."""
+        return cache_width(self.head_dim, self.kv_dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,12 +229,15 @@ class AttentionSpec(_Record):
     head_dim: int  # e
     scale: float  # multiplies q . k
     page_size: int = 16  # tokens
-    kv_dtype: FloatName = "float32"
+    kv_dtype: CacheName = "float32"
 
     def __post_init__(self) -> None:
-        _check_positive(self, "heads", "kv_heads", "head_dim", "page_size")
-        if self.heads % self.kv_heads:
-            raise ValueError(f"{self.heads} query heads do not share {self.kv_heads} kv heads")
+        _check_cache(self)
+
+    @property
+    def cache_width(self) -> int:
+        """The last extent of the pages."""
+        return cache_width(self.head_dim, self.kv_dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

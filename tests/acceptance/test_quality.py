@@ -60,8 +60,8 @@ def logits_of(model: torch.nn.Module, texts: list[list[int]]) -> np.ndarray:
         return np.concatenate([model(torch.tensor([ids])).logits[0].numpy() for ids in texts])
 
 
-def our_logits(quant: str, texts: list[list[int]]) -> np.ndarray:
-    run = Runner(compiled(DEMO, quant=quant))
+def our_logits(quant: str, texts: list[list[int]], kv_dtype: str = "float32") -> np.ndarray:
+    run = Runner(compiled(DEMO, quant=quant, kv_dtype=kv_dtype))
     return np.concatenate([run.step({n: ids})[n] for n, ids in enumerate(texts)])
 
 
@@ -81,3 +81,9 @@ def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_mod
     ours = divergence(exact, our_logits("q8f16_1", demo_texts))
     round_weights(demo_model, "q4f16_1")
     assert 1e-9 < ours < 0.02 * divergence(exact, logits_of(demo_model, demo_texts))
+
+
+@pytest.mark.cpu
+def test_an_int8_cache_costs_little(demo_texts):
+    half, whole = (our_logits("q4f16_1", demo_texts, kv) for kv in ("float16", "int8"))
+    assert 0 < divergence(half, whole) < 1.5e-3

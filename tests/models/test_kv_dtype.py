@@ -1,4 +1,4 @@
-"""A cache in float16: half the memory, nearly the same distribution, no influence of company."""
+"""A cache in float16 or int8: less memory, nearly the same distribution, whatever the company."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .. import tiny_models
 from ..tiny_models import Runner
 
 pytestmark = pytest.mark.cpu
+SMALLER = {"float16": 2e-5, "int8": 2e-2}  # and how far the distribution may move, nats
 PROMPT = [int(t) for t in np.random.default_rng(1).integers(3, 320, 70)]
 
 
@@ -23,7 +24,7 @@ def folders(request, tmp_path_factory):
     # Wide enough for the kernels to use threads.
     shape = {"hidden_size": 512, "num_attention_heads": 8, "head_dim": 64}
     tiny_models.save(model, request.param, **shape)
-    return {kv: tiny_models.compiled(model, kv_dtype=kv) for kv in ("float32", "float16")}
+    return {kv: tiny_models.compiled(model, kv_dtype=kv) for kv in ("float32", *SMALLER)}
 
 
 def log_softmax(logits):
@@ -32,25 +33,28 @@ def log_softmax(logits):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-def test_half_the_memory(folders):
+def test_less_memory(folders):
     sizes = {kv: read_manifest(f).memory["kv_per_token"] for kv, f in folders.items()}
     assert sizes["float16"] * 2 == sizes["float32"] > 0
+    assert sizes["int8"] * 4 * 64 == sizes["float32"] * 68  # bytes of a head of 64
     state = {kv: Runner(f).metadata["state"][0]["dtype"] for kv, f in folders.items()}
     assert state == {kv: kv for kv in folders}
 
 
-def test_nearly_the_same_distribution(folders):
-    exact, half = (
-        log_softmax(Runner(folders[kv]).step({0: PROMPT})[0]) for kv in ("float32", "float16")
+@pytest.mark.parametrize("kv_dtype", SMALLER)
+def test_nearly_the_same_distribution(folders, kv_dtype):
+    exact, small = (
+        log_softmax(Runner(folders[kv]).step({0: PROMPT})[0]) for kv in ("float32", kv_dtype)
     )
-    assert not np.array_equal(exact, half)
-    divergence = (np.exp(exact) * (exact - half)).sum(-1)
-    assert divergence.max() < 2e-5
+    assert not np.array_equal(exact, small)
+    divergence = (np.exp(exact) * (exact - small)).sum(-1)
+    assert divergence.max() < SMALLER[kv_dtype]
 
 
-def test_company_and_chunks_do_not_matter(folders):
-    whole = Runner(folders["float16"]).step({0: PROMPT})[0]
-    other = Runner(folders["float16"])
+@pytest.mark.parametrize("kv_dtype", SMALLER)
+def test_company_and_chunks_do_not_matter(folders, kv_dtype):
+    whole = Runner(folders[kv_dtype]).step({0: PROMPT})[0]
+    other = Runner(folders[kv_dtype])
     for start, stop in ((0, 5), (5, 33), (33, 34), (34, 70)):
         step = other.step({7: [9, start], 0: PROMPT[start:stop], 8: [start]})
         assert np.array_equal(step[0], whole[start:stop])
@@ -60,5 +64,5 @@ def test_what_targets_choose():
     assert find("cpu:x86-64-v3").kv_dtype == "float16"
     assert find("cpu:x86-64-v2").kv_dtype == "float32"
     assert find("cpu:x86-64-v3").with_kv_dtype("float32").kv_dtype == "float32"
-    with pytest.raises(UsageError, match="float32 or float16"):
+    with pytest.raises(UsageError, match="float32 or float16 or int8"):
         find("cpu").with_kv_dtype("int4")

@@ -91,6 +91,8 @@ def test_wrong_options(load, monkeypatch):
         load(context=0, max_batch=-1)
     with pytest.raises(UsageError, match="q4f16_1"):
         load(quant="q8f32_1")
+    with pytest.raises(UsageError, match="kv_dtype='int8' was asked for"):
+        load(kv_dtype="int8")
     with pytest.raises(UsageError, match="compiled for 'cpu'"):
         load(target="cuda:sm_90")
     load(target="cpu:znver4", quant="q4f16_1")
@@ -129,11 +131,10 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
         return folder
 
     monkeypatch.setattr(jit, "compiled", compiled)
-    model, _ = load("hf://org/name", quant="q4f16_1", target="cpu")
+    model, _ = load("hf://org/name", quant="q4f16_1", target="cpu", kv_dtype="int8")
     assert model.name == "small"
-    assert asked == [
-        ("hf://org/name", {"target": "cpu", "quant": "q4f16_1", "progress": None}),
-    ]
+    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "progress": None}
+    assert asked == [("hf://org/name", options)]
 
 
 def test_packed_weights_belong_to_the_content(folder, cache):

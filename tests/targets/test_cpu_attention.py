@@ -10,7 +10,7 @@ import pytest
 from wherry.targets.kernels import AttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import stored
+from .page_layout import floats, quantized, stored
 
 pytestmark = pytest.mark.cpu
 
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.cpu
 # share a key, or two; the first and the last are too narrow for threads.
 NARROW, WIDE = (8, 4, 8, "float32"), (4, 2, 128, "float32")
 COMMON, ODD = (9, 3, 64, "float16"), (4, 1, 20, "float16")
+INT8, ODD_INT8 = (9, 3, 64, "int8"), (4, 1, 20, "int8")
 
 
 def reference(q, batch, pages, scale):
@@ -26,7 +27,7 @@ def reference(q, batch, pages, scale):
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
         ids = batch.page_ids[batch.page_indptr[s] : batch.page_indptr[s + 1]]
         k, v = (
-            pages[ids, which].astype("float64").transpose(1, 0, 2, 3) for which in (0, 1)
+            floats(pages[ids, which]).transpose(1, 0, 2, 3) for which in (0, 1)
         )  # [g, pages, 16, e]
         k, v = (x.reshape(x.shape[0], -1, x.shape[-1])[:, : position + 1] for x in (k, v))
         for head in range(q.shape[1]):
@@ -70,10 +71,11 @@ def attend(any_machine, kernels):
 
 
 def values(rng, shape, dtype="float32"):
-    return rng.standard_normal(shape).astype(dtype)
+    made = rng.standard_normal(shape)
+    return quantized(made) if dtype == "int8" else made.astype(dtype)
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, WIDE, COMMON, ODD])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, WIDE, COMMON, ODD, INT8, ODD_INT8])
 def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(e)
     pages = values(rng, (20, 2, g, 16, e), kv_dtype)
@@ -86,7 +88,7 @@ def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     np.testing.assert_allclose(out, reference(q, batch, pages, e**-0.5), atol=3e-6)
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, COMMON])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, COMMON, INT8])
 def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(3)
     run, pages = attend(h, g, e, kv_dtype), values(rng, (16, 2, g, 16, e), kv_dtype)
@@ -105,7 +107,7 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype)
             assert np.array_equal(mixed[0], mixed[-1])
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD, INT8])
 def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     """Over several blocks, where few rows go block by block and many go by tiles."""
     rng = np.random.default_rng(6)
@@ -129,14 +131,16 @@ def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     np.testing.assert_allclose(whole[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
 
 
-def test_stale_memory_has_no_influence(attend, make_batch):
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, INT8])
+def test_stale_memory_has_no_influence(attend, make_batch, h, g, e, kv_dtype):
     """Neither what a page holds beyond a row, be it NaN, nor pages of others."""
     rng = np.random.default_rng(4)
-    run, pages = attend(*WIDE), values(rng, (8, 2, 2, 16, 128))
+    run, pages = attend(h, g, e, kv_dtype), values(rng, (8, 2, g, 16, e), kv_dtype)
     batch = make_batch([(18, 1, [6, 1]), (0, 5, [3])])
-    q = values(rng, (6, 4, 128))
+    q = values(rng, (6, h, e))
     clean = run(q, batch, pages)
-    for stale in (0.0, 1e30, -3e38, np.nan, np.inf):
+    # Bytes 255 are NaN as a scale, 127 a huge one.
+    for stale in (-1, 127, 0) if kv_dtype == "int8" else (0.0, 1e30, -3e38, np.nan, np.inf):
         dirty = np.full_like(pages, stale)
         dirty[6], dirty[1, :, :, :3], dirty[3, :, :, :5] = (
             pages[6],
@@ -144,6 +148,22 @@ def test_stale_memory_has_no_influence(attend, make_batch):
             pages[3, :, :, :5],
         )
         assert np.array_equal(run(q, batch, dirty), clean)
+
+
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON])
+def test_later_rows_have_no_influence(attend, make_batch, h, g, e, kv_dtype):
+    """Of the same prompt and tile: not even what is not a number, in a block or at its end."""
+    rng = np.random.default_rng(8)
+    run, pages = attend(h, g, e, kv_dtype), values(rng, (20, 2, g, 16, e), kv_dtype)
+    table = [*rng.permutation(20)]
+    batch, q = make_batch([(0, 300, table)]), values(rng, (300, h, e))
+    clean = run(q, batch, pages)
+    for position in (7, 137, 255, 256, 258):
+        dirty = pages.copy()
+        dirty[table[position // 16], :, :, position % 16] = np.inf
+        out = run(q, batch, dirty)
+        assert np.array_equal(out[:position], clean[:position])
+        assert not np.array_equal(out[position], clean[position])
 
 
 def test_large_scores_do_not_overflow(attend, make_batch):

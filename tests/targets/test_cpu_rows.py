@@ -8,7 +8,7 @@ import pytest
 from wherry.targets.kernels import RMSNormSpec, RopeAppendSpec, SwiGLUSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import by_token, stored
+from .page_layout import by_token, floats, quantized, stored
 
 pytestmark = pytest.mark.cpu
 
@@ -18,6 +18,9 @@ ROPE = [  # h, g, e, rotary_dim, eps of the norm, dtype of the cache
     (9, 3, 64, 32, None, "float32"),
     (9, 3, 32, 32, 1e-5, "float32"),
     (3, 1, 20, 10, 1e-5, "float16"),
+    (9, 3, 64, 64, None, "int8"),
+    (4, 2, 128, 128, 1e-6, "int8"),
+    (3, 1, 20, 10, 1e-5, "int8"),
 ]
 
 
@@ -46,7 +49,8 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
     kernel = any_machine.build(CpuKernels(any_machine.isa).rope_append(spec))
     batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
     qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
-    pages = rng.standard_normal((8, 2, g, 16, e)).astype(kv_dtype)
+    pages = rng.standard_normal((8, 2, g, 16, e))
+    pages = quantized(pages) if kv_dtype == "int8" else pages.astype(kv_dtype)
     weights = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
 
     def run(rows, pages):
@@ -63,15 +67,15 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
         x = np.concatenate([x[:, :h] * weights[0], x[:, h:] * weights[1]], 1)
     x = rotated(x, batch.positions, inv_freq, 1.25)
     np.testing.assert_allclose(got_q, x[:, :h], atol=5e-6)
-    expected = pages.copy()
+    expected = floats(pages)
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
         page = batch.page_ids[batch.page_indptr[s] + position // 16]
         expected[page, 0, :, position % 16] = x[i, h : h + g]
         expected[page, 1, :, position % 16] = qkv[i, h + g :]
-    tolerance = 5e-6 if kv_dtype == "float32" else 4e-3
-    np.testing.assert_allclose(
-        got_pages.astype("float32"), expected.astype("float32"), atol=tolerance
-    )
+    # Half a step of an int8 is the largest element over 254, and a bit where x is in the middle.
+    largest = np.abs(expected).max(-1, keepdims=True)
+    tolerance = {"float32": 5e-6, "float16": 4e-3, "int8": largest * 0.501 / 127}[kv_dtype]
+    assert (np.abs(floats(got_pages) - expected) <= tolerance).all()
     untouched = [3, 6]
     assert np.array_equal(got_pages[untouched], pages[untouched])
     # Row by row: the same bits in the cache and in q.

@@ -42,6 +42,10 @@ def test_json_of_other_fields_is_refused():
             lambda: RopeAppendSpec(heads=4, kv_heads=2, head_dim=8, rotary_dim=4, inv_freq=(1.0,)),
             "frequencies",
         ),
+        (
+            lambda: AttentionSpec(heads=4, kv_heads=2, head_dim=8, scale=1.0, kv_dtype="int4"),
+            "'int4'",
+        ),
     ],
 )
 def test_impossible_specs_are_refused(wrong, found):

@@ -25,6 +25,7 @@ _HELP = """\
 @click.command("chat")
 @options.model
 @options.quant
+@options.kv_dtype
 @options.target
 @click.option("--system", help="A system message before the conversation.")
 @options.sampling
@@ -32,6 +33,7 @@ _HELP = """\
 def chat_command(
     model: str,
     quant: str | None,
+    kv_dtype: str,
     target: str,
     system: str | None,
     context: int | None,
@@ -46,6 +48,7 @@ def chat_command(
             model,
             target=target,
             quant=quant,
+            kv_dtype=kv_dtype,
             progress=progress,
             **options.given(context=context, threads=threads),
         )

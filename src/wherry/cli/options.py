@@ -27,7 +27,7 @@ quant = click.option(
 )
 kv_dtype = click.option(
     "--kv-dtype",
-    type=click.Choice(["auto", "float32", "float16"]),
+    type=click.Choice(["auto", "float32", "float16", "int8"]),
     default="auto",
     show_default=True,
     help="How keys and values are kept; auto: what suits the target.",

@@ -16,6 +16,7 @@ from .progress import shown
 @options.model
 @click.argument("prompt", required=False)
 @options.quant
+@options.kv_dtype
 @options.target
 @click.option("--completion", is_flag=True, help="Continue PROMPT as raw text; no chat template.")
 @click.option("--system", help="A system message before the conversation.")
@@ -25,6 +26,7 @@ def run_command(
     model: str,
     prompt: str | None,
     quant: str | None,
+    kv_dtype: str,
     target: str,
     completion: bool,
     system: str | None,
@@ -48,6 +50,7 @@ def run_command(
             model,
             target=target,
             quant=quant,
+            kv_dtype=kv_dtype,
             progress=progress,
             **options.given(context=context, threads=threads),
         )

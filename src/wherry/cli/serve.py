@@ -11,6 +11,7 @@ from .progress import shown
 @click.command("serve")
 @options.model
 @options.quant
+@options.kv_dtype
 @options.target
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
@@ -22,6 +23,7 @@ from .progress import shown
 def serve_command(
     model: str,
     quant: str | None,
+    kv_dtype: str,
     target: str,
     host: str,
     port: int,
@@ -46,6 +48,7 @@ def serve_command(
             cors=cors,
             target=target,
             quant=quant,
+            kv_dtype=kv_dtype,
             progress=progress,
             on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
             **options.given(context=context, threads=threads, max_batch=max_batch),

@@ -10,7 +10,7 @@ values, token by token, from zero; then one step of the online softmax (Milakov 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
 from .isa import Isa
+from .kv_int8 import scales
 
 PAGE = 16  # tokens
 BLOCK = 256  # tokens
@@ -37,6 +38,11 @@ class Cache:
     Position: Any
     Ids: Any
     Pages: Any
+
+    @property
+    def scaled(self) -> bool:
+        """Whether keys and values are integers with scales, see kv_int8.py."""
+        return str(self.Pages.dtype) == "int8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +135,15 @@ def visit_block(
         pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
         last = cache.Position[group.row + (group.rows - 1)]
         seen = v.let(T.min(last + 1 - first, BLOCK))
+        visible = v.let(cache.Position[group.row] + 1 - first)  # to the first row; may be negative
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
         # Of the blocks before, and of this one.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, seen, weights)
         _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
-        _add_values(isa, cache, sums, group, pages, seen, weights, factors)
+        if cache.scaled:
+            _scale_weights(cache, group, pages, seen, weights)
+        _add_values(isa, cache, sums, group, pages, seen, visible, weights, factors)
 
 
 def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) -> Any:
@@ -189,6 +198,10 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
         numbers = [step * together + c for c in columns]
         # Instead of a page beyond the last one, the last one again.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen - 1) // PAGE)]) for c in numbers]
+        factors = [
+            scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
+            for i in ids
+        ]
         accs = [_zeros(together, 16) for _ in queries]
         with T.serial(int(cache.Q.shape[2])) as d:
             keys = [
@@ -199,8 +212,9 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
                 row, head, _ = group.place(k)
                 _multiply_add(accs[k], cache.Q[row, head, d], keys, 16, isa)
         for k in queries:
-            for c, acc in zip(numbers, accs[k], strict=True):
-                T.buffer_store(weights, acc[_LANES], [k, v.span(c * PAGE, 16)])
+            for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
+                score = acc[_LANES] * factor if cache.scaled else acc[_LANES]
+                T.buffer_store(weights, score, [k, v.span(c * PAGE, 16)])
 
 
 def _softmax(
@@ -259,6 +273,26 @@ def _softmax(
         T.buffer_store(sums.total, joined, [slot, _LANES])
 
 
+def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Any, weights: Any) -> None:
+    """Emit weights *= the scales of the values; their sums, without it, are taken already."""
+    with T.serial(T.ceildiv(seen, PAGE)) as c, T.sblock("scale"):
+        T.reads()
+        T.writes()
+        factor = scales(cache.Pages, v.let(cache.Ids[pages + c]), 1, group.kv_head)
+        span = v.span(c * PAGE, 16)
+        for k in range(group.queries):
+            T.buffer_store(weights, weights[k, span] * factor, [k, span])
+
+
+def _values(
+    isa: Isa, cache: Cache, kv_head: Any, page: Any, token: Any, starts: Iterable[int], lanes: int
+) -> list[Any]:
+    """Emit the load of some vectors of a token's value, by their first elements."""
+    first = token * int(cache.Q.shape[2])
+    places = [v.span(first + start, lanes) for start in starts]
+    return [_as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
+
+
 def _add_values(
     isa: Isa,
     cache: Cache,
@@ -266,28 +300,43 @@ def _add_values(
     group: Group,
     pages: Any,
     seen: Any,
+    visible: Any,
     weights: Any,
     factors: Any,
 ) -> None:
-    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`."""
+    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`.
+
+    What only later rows of the group see is not multiplied by 0: it may be infinite.
+    """
+    common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
     parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
     for begin in range(0, len(parts), together):
         spans = [span for span, _ in parts[begin : begin + together]]
+        starts = range(begin * lanes, (begin + len(spans)) * lanes, lanes)
         accs = [_zeros(len(spans), lanes) for _ in queries]
-        with T.serial(T.ceildiv(seen, PAGE)) as page, T.sblock("page"):
+
+        with T.serial(T.ceildiv(common, PAGE)) as page, T.sblock("page"):
             T.reads()
             T.writes()
             place = v.let(cache.Ids[pages + page])
-            with T.serial(T.min(seen - page * PAGE, PAGE)) as token, T.sblock("token"):
+            with T.serial(T.min(common - page * PAGE, PAGE)) as token, T.sblock("token"):
                 T.reads()
                 T.writes()
-                values = [
-                    _as_float(cache.Pages[place, 1, group.kv_head, token, span], lanes, isa)
-                    for span in spans
-                ]
+                values = _values(isa, cache, group.kv_head, place, token, starts, lanes)
                 for k in queries:
                     _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
+        if group.rows > 1:
+            with T.serial(seen - common) as i, T.sblock("diagonal"):
+                T.reads()
+                T.writes()
+                token = v.let(common + i)
+                place = v.let(cache.Ids[pages + token // PAGE])
+                values = _values(isa, cache, group.kv_head, place, token % PAGE, starts, lanes)
+                for row in range(1, group.rows):
+                    with T.If(token < visible + row), T.Then():
+                        for k in range(row * group.heads, (row + 1) * group.heads):
+                            _multiply_add(accs[k], weights[k, token], values, lanes, isa)
         for k in queries:
             slot = group.place(k)[2]
             for span, acc in zip(spans, accs[k], strict=True):

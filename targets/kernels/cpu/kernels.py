@@ -55,7 +55,7 @@ class CpuKernels:
         return swiglu(spec, self.isa)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
-        """Any head; None unless a page holds 16 tokens."""
+        """None where `attention` is None: nobody else reads what it writes."""
         return rope_append(spec, self.isa)
 
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:

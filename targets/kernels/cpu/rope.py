@@ -18,6 +18,7 @@ from wherry.targets.kernels.specs import RopeAppendSpec
 
 from . import vector as v
 from .isa import Isa
+from .kv_int8 import quantize_head, store_scale
 from .norm import head_norms
 from .tiles import each_row
 
@@ -53,7 +54,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, e), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q).emit(n)
 
@@ -84,7 +85,7 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Ids = T.match_buffer(page_ids, (p,), "int32")
         QNorm = T.match_buffer(q_norm, (e,), "float32")
         KNorm = T.match_buffer(k_norm, (e,), "float32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, e), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q, QNorm, KNorm).emit(n)
 
@@ -183,32 +184,61 @@ class _Emitter:
         inverse = None
         if spec.qk_norm_eps is not None:
             inverse = head_norms(self.X, row, h + g, spec.qk_norm_eps, self.isa)
-        for count, first, out, at in ((h, 0, self.Q, row), (g, h, keys, place)):
-            with T.serial(count) as head, T.sblock("head"):
-                T.reads()
-                T.writes()
-                norm = None
-                if inverse is not None:
-                    norm = (inverse[first + head], self.norms[first > 0])
-                self._rotate(row, first + head, norm, cos, sin, (out, at, head))
-        lanes = v.widest(spec.head_dim)
-        with T.serial(g) as head, T.serial(spec.head_dim // lanes) as c:
-            span = v.span(c * lanes, lanes)
-            value = v.cast(self.X[row, h + g + head, span], spec.kv_dtype, lanes)
-            T.buffer_store(self.Pages, value, [page, 1, head, slot, span])
+        with T.serial(h) as head, T.sblock("query"):
+            T.reads()
+            T.writes()
+            self._rotate(row, head, self._norm(inverse, head, 0), cos, sin, (self.Q, row, head))
+        with T.serial(g) as head, T.sblock("key"):
+            T.reads()
+            T.writes()
+            norm = self._norm(inverse, h + head, 1)
+            if spec.kv_dtype == "int8":
+                whole = T.sblock_alloc_buffer((1, spec.head_dim), "float32")
+                self._rotate(row, h + head, norm, cos, sin, (whole, 0))
+                self._append(0, page, head, slot, (whole, 0), (keys, place, head, 0))
+            else:
+                self._rotate(row, h + head, norm, cos, sin, (keys, place, head))
+        with T.serial(g) as head, T.sblock("value"):
+            T.reads()
+            T.writes()
+            to = (self.Pages, page, 1, head, 0, slot * spec.head_dim)
+            self._append(1, page, head, slot, (self.X, row, h + g + head), to)
         return page, slot
 
+    @staticmethod
+    def _norm(inverse: Any, head: Any, which: int) -> tuple[Any, int] | None:
+        return None if inverse is None else (inverse[head], which)
+
+    def _append(self, which: int, page: Any, head: Any, slot: Any, source: Any, to: Any) -> None:
+        """Emit a head of the cache, from and to a buffer and where it begins there."""
+        (x, *at), (out, *place, first) = source, to
+
+        def load(start: Any, lanes: int) -> Any:
+            return x[(*at, v.span(start, lanes))]
+
+        def store(start: Any, lanes: int, value: Any) -> None:
+            T.buffer_store(out, value, [*place, v.span(first + start, lanes)])
+
+        e, kv_dtype = self.spec.head_dim, self.spec.kv_dtype
+        if kv_dtype == "int8":
+            scale = quantize_head(e, load, store)
+            store_scale(self.Pages, page, which, head, slot, scale)
+            return
+        lanes = v.widest(e)
+        with T.serial(e // lanes) as c:
+            store(c * lanes, lanes, v.cast(load(c * lanes, lanes), kv_dtype, lanes))
+
     def _rotate(
-        self, row: Any, head: Any, norm: tuple[Any, Any] | None, cos: Any, sin: Any, to: Any
+        self, row: Any, head: Any, norm: tuple[Any, int] | None, cos: Any, sin: Any, to: Any
     ) -> None:
         """Emit the rotation of a head, normed, and the copy of what lies beyond `rotary_dim`."""
         half, (out, *place) = self.spec.rotary_dim // 2, to
-        factor = v.let(norm[0]) if norm else None
+        factor, weight = (v.let(norm[0]), self.norms[norm[1]]) if norm else (None, {})
 
         def load(start: Any, lanes: int) -> Any:
             span = v.span(start, lanes)
             x = self.X[row, head, span]
-            return v.let(x * v.splat(factor, lanes) * norm[1][span] if norm else x)
+            return v.let(x * v.splat(factor, lanes) * weight[span] if norm else x)
 
         def store(start: Any, lanes: int, x: Any) -> None:
             value = v.cast(x, str(out.dtype), lanes)
