@@ -8,6 +8,7 @@ threads, 32 threads of them in step, and 32 KiB for a group.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tvm import tirx
@@ -18,6 +19,7 @@ from tvm_ffi import structural_map
 from . import hosts
 from .kernels.by_name import Answer, KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
+from .kernels.kernel_set import FusedKernel
 from .target import TargetPreset
 from .variants import chosen
 
@@ -75,6 +77,8 @@ class MetalKernels(KernelsByName):
     def kernel(self, op: str, spec: str) -> Answer:
         """See KernelsByName."""
         found = super().kernel(op, spec)
+        if isinstance(found, FusedKernel):
+            return replace(found, compute=with_precise_angles(found.compute))
         return with_precise_angles(found) if isinstance(found, PrimFunc) else found
 
     def schedule(self, func: PrimFunc) -> PrimFunc:

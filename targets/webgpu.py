@@ -16,6 +16,7 @@ LIMITS = GpuLimits(
     threads_per_block=256,  # maxComputeInvocationsPerWorkgroup
     shared_memory_bytes=16384,  # maxComputeWorkgroupStorageSize
     storage_buffers=8,  # maxStorageBuffersPerShaderStage
+    few_launches=True,
 )
 
 

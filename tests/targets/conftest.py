@@ -14,6 +14,8 @@ from tvm.tirx import PrimFunc
 from wherry.artifact import cpu_features
 from wherry.targets.kernels.cpu import Isa, isa_from_features
 
+from ..builders import KINDS, Build, builder
+
 AVX512 = Isa(lanes=16, registers=32, fma=True)
 AVX2 = Isa(lanes=8, registers=16, fma=True)
 SSE = Isa(lanes=4, registers=16, fma=False)
@@ -113,3 +115,9 @@ class Batch:
 @pytest.fixture
 def make_batch() -> Callable[[list[tuple[int, int, list[int]]]], Batch]:
     return Batch.of
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def build(request: pytest.FixtureRequest) -> Build:
+    """Compiles a kernel for each kind of devices."""
+    return builder(request.param)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,22 +17,12 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .. import gpu, metal
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
-
-
-@pytest.fixture(scope="module", params=[*gpu.KINDS, "metal"])
-def build(request):
-    """Compiles a kernel for a kind of devices that this machine has, or emulates; see gpu.build."""
-    if request.param == "metal":
-        return metal.build
-    gpu.device(request.param)
-    return partial(gpu.build, request.param)
 
 
 @pytest.mark.parametrize(

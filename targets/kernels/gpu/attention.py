@@ -12,7 +12,7 @@ computes a split, and with which other rows, does not matter:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from tvm.tirx import PrimFunc
 
 from ..specs import AttentionSpec
 from . import emit as e
-from .batch_table import Arrays, Rows
+from .batch_table import Arrays, Rows, element
 from .limits import GpuLimits
 from .rope import threads_of
 
@@ -304,7 +304,7 @@ class Attend:
         """Page of a token of the sequence, and where it lies in it."""
         size = self.spec.page_size
         page = e.let(self.rows.page(first_page, token // size))
-        return T.Cast("int64", page), e.let(token % size)
+        return page, e.let(token % size)
 
     def _scores(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
         """Emit q . k of each unit and token of the tile; LOWEST where a row does not see it."""
@@ -343,8 +343,7 @@ class Attend:
 
         def from_pages() -> None:
             page, at = self._place(first_page, start + token)
-            index = (page, 0, self.kv_head, at)
-            dots(lambda k, count: self._elements(index, k, count))
+            dots(lambda k, count: self._elements(page, at, k, count))
 
         def none() -> None:
             for turn in range(turns):
@@ -374,12 +373,13 @@ class Attend:
         else:
             store()
 
-    def _elements(self, index: Sequence[Any], k: Any, count: int) -> list[Any]:
+    def _elements(self, page: Any, at: Any, k: Any, count: int) -> list[Any]:
         """Emit the loads of `count` elements of a key, float32."""
         d = self.spec.head_dim
         if count == 4 and d % 4 == 0 and self.spec.kv_dtype == "float32":
-            return e.vector(self.pages, *index, k)
-        return [T.Cast("float32", self.pages[(*index, k + i)]) for i in range(count)]
+            return e.vector(self.pages, *element(self.pages, page, 0, self.kv_head, at, k))
+        own = [element(self.pages, page, 0, self.kv_head, at, k + i) for i in range(count)]
+        return [T.Cast("float32", self.pages[index]) for index in own]
 
     def _tops(self) -> None:
         """Emit the largest score of each part of the tile."""
@@ -449,7 +449,7 @@ class Attend:
             e.when(weight > T.float32(0), accumulate)
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:
-            index = (place[0], 1, self.kv_head, place[1], k)
+            index = element(self.pages, place[0], 1, self.kv_head, place[1], k)
             return e.let(T.Cast("float32", self.pages[index]))
 
         if together:

@@ -16,7 +16,7 @@ from tvm.script import tirx as T
 
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attention import MOST_SHARED, SPLIT, TILE, Attend, Shared, heads_of_block
+from .attention import SPLIT, TILE, Attend, Shared, heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
 from .rope import Load, Slot, normed, rotated, threads_of
@@ -41,14 +41,7 @@ def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int],
     e_ = spec.head_dim
     norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
 
-    def beyond(heads: int) -> int:
-        # TVM's search for missing barriers sees a conflict of two heads that is none, and fails
-        # where the host chooses a kernel; one head or more than two pass.
-        if heads == 2:
-            return limits.shared_memory_bytes + MOST_SHARED
-        return 4 * ((heads + 2) * e_ + e_ + norms * (heads + 1))
-
-    return beyond
+    return lambda heads: 4 * ((heads + 2) * e_ + e_ + norms * (heads + 1))
 
 
 def launch_decode(

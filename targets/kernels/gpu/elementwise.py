@@ -17,19 +17,13 @@ def swiglu(spec: SwiGLUSpec, limits: GpuLimits) -> PrimFunc:
     """(gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def gate_rows(gate_up: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n = T.int64()
-        X = T.match_buffer(gate_up, (n, 2 * d), "float32")
-        Y = T.match_buffer(y, (n, d), "float32")
-        e.launch(
-            (-(-d // threads), n),
-            threads,
-            lambda block, row, t: _gate(X, Y, row, block * threads + t, threads),
-        )
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        def block(block: Any, row: Any, t: Any) -> None:
+            _gate(b["gate_up"], b["y"], row, block * threads + t, threads)
 
-    return gate_rows
+        e.launch((-(-d // threads), sizes["n"]), threads, block)
+
+    return e.prim_func([("gate_up", ("n", 2 * d), "float32"), ("y", ("n", d), "float32")], emit)
 
 
 def _gate(X: Any, Y: Any, row: Any, k: Any, threads: int) -> None:

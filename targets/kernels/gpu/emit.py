@@ -27,21 +27,28 @@ def prim_func(
 ) -> PrimFunc:
     """A function whose tensors are `parameters`; `emit(buffers, sizes)` writes its body.
 
-    Both are by name; sizes are the symbolic ones, int64.
+    Both are by name; sizes are the symbolic ones, int32, and so is the arithmetic of addresses: a
+    tensor has fewer than 2^31 elements, or indices of 64 bits where `emit` casts them, and of
+    itself where its fixed sizes alone reach that.
     """
     sizes: dict[str, Expr] = {}
 
-    def size(value: int | str) -> Expr:
-        if isinstance(value, str):
-            return sizes[value] if value in sizes else sizes.setdefault(value, T.int64())
-        return value
+    def sized(shape: Sequence[int | str]) -> list[Expr]:
+        fixed = math.prod(d for d in shape if not isinstance(d, str))
+        constant = T.int32 if fixed < 2**31 else T.int64
+        return [
+            (sizes[d] if d in sizes else sizes.setdefault(d, T.int32()))
+            if isinstance(d, str)
+            else constant(d)
+            for d in shape
+        ]
 
     with IRBuilder() as builder:
         with builder_tirx.prim_func(is_private=True, s_tir=True):
             T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
             handles = [builder_tirx.arg(name, T.handle()) for name, _, _ in parameters]
             buffers = {
-                name: T.match_buffer(handle, [size(d) for d in shape], dtype)
+                name: T.match_buffer(handle, sized(shape), dtype)
                 for handle, (name, shape, dtype) in zip(handles, parameters, strict=True)
             }
             emit(buffers, sizes)
@@ -124,6 +131,17 @@ def either(condition: Expr, then: Callable[[], None], otherwise: Callable[[], No
             then()
         with T.Else():
             otherwise()
+
+
+def choose(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """Emit the host's choice between launches: two loops of at most one turn.
+
+    Not an `if`: TVM's search for missing barriers takes one around a launch for one around the
+    barriers in it, and gives up where it would add one.
+    """
+    for chosen, launches in ((condition, then), (T.Not(condition), otherwise)):
+        with T.serial(T.Cast("int32", chosen)):
+            launches()
 
 
 def over(count: int, threads: int, thread: Expr, emit: Callable[[Expr], None]) -> None:

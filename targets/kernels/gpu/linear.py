@@ -125,9 +125,9 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
     from .many_rows import launch_many_rows
 
     plan = Plan.of(spec, limits)
-    e.either(
+    e.choose(
         m <= FEW_ROWS,
-        lambda: e.either(
+        lambda: e.choose(
             m <= 1,
             lambda: launch_few_rows(plan, tensors, m, 1),
             lambda: launch_few_rows(plan, tensors, m, ROWS_TOGETHER),

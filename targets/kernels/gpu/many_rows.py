@@ -98,7 +98,7 @@ class _Tile:
         count = WORD if whole else 1  # elements at a time
 
         def load(index: Any) -> None:
-            at = e.let(index % (GROUP // count) * count)
+            at = e.let(index % (GROUP // count)) * count  # a multiple that `vector` can see
             tile_row = e.let(index // (GROUP // count))
             row = e.let(T.min(self.first_row + tile_row, self.m - 1))
             inverse = None if plan.spec.norm_eps is None else e.let(tensors.inverse[row])

@@ -19,40 +19,31 @@ def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
     """(x [n, d], w [d], y [n, d]), all float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def norm(x: T.handle, w: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n = T.int64()
-        X = T.match_buffer(x, (n, d), "float32")
-        Weight = T.match_buffer(w, (d,), "float32")
-        Y = T.match_buffer(y, (n, d), "float32")
-        e.launch((n,), threads, lambda row, t: _normalise(X, Weight, Y, row, t, threads, spec.eps))
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        def block(row: Any, t: Any) -> None:
+            _normalise(b["x"], b["w"], b["y"], row, t, threads, spec.eps)
 
-    return norm
+        e.launch((sizes["n"],), threads, block)
+
+    return e.prim_func(
+        [("x", ("n", d), "float32"), ("w", (d,), "float32"), ("y", ("n", d), "float32")], emit
+    )
 
 
 def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
     """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
+    row_names = ("x", "residual", "sum", "y")
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-    def add_norm(
-        x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n = T.int64()
-        X = T.match_buffer(x, (n, d), "float32")
-        R = T.match_buffer(residual, (n, d), "float32")
-        Weight = T.match_buffer(w, (d,), "float32")
-        Sum = T.match_buffer(total, (n, d), "float32")
-        Y = T.match_buffer(y, (n, d), "float32")
-        e.launch(
-            (n,),
-            threads,
-            lambda row, t: _add_normalise(X, R, Weight, Sum, Y, row, t, threads, spec.eps),
-        )
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        def block(row: Any, t: Any) -> None:
+            x, residual, total, y = (b[name] for name in row_names)
+            _add_normalise(x, residual, b["w"], total, y, row, t, threads, spec.eps)
 
-    return add_norm
+        e.launch((sizes["n"],), threads, block)
+
+    rows: list[e.Parameter] = [(name, ("n", d), "float32") for name in row_names]
+    return e.prim_func([*rows[:2], ("w", (d,), "float32"), *rows[2:]], emit)
 
 
 def _add_normalise(

@@ -72,9 +72,9 @@ def emit_attention(
         launch_rope(spec.rope(), limits, rope, n, range(spec.heads + 2 * spec.kv_heads))
         launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
 
-    e.either(
+    e.choose(
         s["r1"] == n + 1,
-        lambda: e.either(
+        lambda: e.choose(
             is_long(n, splits),
             lambda: launch_split_decode(spec, limits, tensors, n, splits),
             lambda: launch_decode(spec, limits, tensors, n),
@@ -84,9 +84,9 @@ def emit_attention(
 
 
 def splits_of(spec: PagedAttentionSpec, s: dict[str, Any]) -> Any:
-    """Bound of the splits of any row, int64, from the number of page ids."""
+    """Bound of the splits of any row, int32, from the number of page ids."""
     pages = s["t"] - 2 * s["n"]
-    return T.max((pages * spec.page_size + SPLIT - 1) // SPLIT, T.int64(1))
+    return T.max((pages * spec.page_size + SPLIT - 1) // SPLIT, T.int32(1))
 
 
 def is_long(n: Any, splits: Any) -> Any:

@@ -64,7 +64,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             emit_attention(attention, limits, tensors, b["q"], s)
 
         short = T.And(s["r1"] == n + 1, T.Not(is_long(n, splits)))
-        e.either(
+        e.choose(
             T.And(short, n <= FEW_ROWS),
             lambda: _launch(spec, limits, operands, tensors, n),
             apart,

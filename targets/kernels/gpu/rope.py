@@ -12,7 +12,7 @@ from tvm.tirx import PrimFunc
 
 from ..specs import RopeAppendSpec
 from . import emit as e
-from .batch_table import Arrays, Rows
+from .batch_table import Arrays, Rows, element
 from .limits import GpuLimits
 from .norm import inverses_rms
 
@@ -149,7 +149,7 @@ class Slot:
 
     def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
         """Emit the store of element k of the key (0) or value (1)."""
-        index = [T.Cast("int64", self.page), which, kv_head, self.token, k]
+        index = element(self.pages, self.page, which, kv_head, self.token, k)
         T.buffer_store(self.pages, T.Cast(self.dtype, value), index)
 
 

@@ -1,4 +1,4 @@
-"""Linears with what stands before and after them, on an OpenCL device against NumPy."""
+"""Linears with what stands before and after them, on devices against NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .. import gpu
 from .test_cpu_linear import portable
 
 pytestmark = pytest.mark.gpu
@@ -36,7 +35,7 @@ def expected(spec, x, weight, norm, residual):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fused_linear(case):
+def test_fused_linear(build, case):
     n, k, scheme, scale_dtype, normed, gated, residual = CASES[case]
     rng = np.random.default_rng(n + k)
     spec = FusedLinearSpec(
@@ -49,7 +48,7 @@ def test_fused_linear(case):
         residual=residual,
     )
     kernel = KERNELS.fused_linear(spec)
-    compute = gpu.build("opencl", kernel.compute)
+    compute = build(kernel.compute)
     stored, weight = portable(rng, n, k, scheme, scale_dtype)
     x = rng.standard_normal((ROWS, k)).astype("float32")
     norm = rng.uniform(0.5, 2, k).astype("float32")

@@ -1,0 +1,22 @@
+"""Compilers of single kernels for the devices that this machine has, or that tests emulate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from tvm.tirx import PrimFunc
+
+from . import gpu, metal
+
+KINDS = (*gpu.KINDS, "metal")
+Build = Callable[[PrimFunc], Callable[..., list[np.ndarray]]]  # see gpu.build
+
+
+def builder(kind: str) -> Build:
+    """The compiler for a kind; skips where there is no such device."""
+    if kind == "metal":
+        return metal.build
+    gpu.device(kind)
+    return partial(gpu.build, kind)

@@ -1,0 +1,91 @@
+"""The attention that computes q, k and v itself, on devices, bit for bit against two kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
+from wherry.targets.kernels.gpu import GpuKernels
+from wherry.targets.kernels.gpu.attention import SPLIT
+from wherry.targets.kernels.specs import QkvAttentionSpec
+from wherry.targets.webgpu import LIMITS
+
+from .test_cpu_linear import portable
+from .test_paged_attention import table_of
+
+pytestmark = pytest.mark.gpu
+KERNELS = GpuKernels(LIMITS, {})
+LONG = list(range(10, 50))  # pages of a sequence of more than two splits
+STEPS = {  # sequences as (first position, rows, pages)
+    "one decode row": [(20, 1, [3, 4])],
+    "the first token": [(0, 1, [3])],
+    "two decode rows": [(20, 1, [3, 4]), (40, 1, [5, 6, 7])],
+    "three decode rows": [(20, 1, [3, 4]), (40, 1, [5, 6, 7]), (0, 1, [8])],
+    "a long context": [(2 * SPLIT + 5, 1, LONG)],
+    "prompts": [(0, 9, [3]), (17, 3, [5, 6])],
+}
+# Query heads, KV heads, head dim, hidden size, scheme, dtype of scales, eps of the norms of heads.
+# Vulkan's kernels come from the source that browsers get.
+CASES = [
+    ("vulkan", 4, 2, 16, 64, "q4", "float16", 1e-6),  # several heads a block
+    ("metal", 3, 1, 20, 44, "f32", None, None),  # nothing is aligned
+]
+
+
+def scratch(kernel, sizes):
+    shapes = [([sizes.get(d, d) for d in shape], dtype) for shape, dtype in kernel.scratch]
+    return [np.full(shape, np.nan, dtype) for shape, dtype in shapes]
+
+
+@pytest.mark.parametrize(
+    ("build", "h", "g", "e", "hidden", "scheme", "scale_dtype", "eps"), CASES, indirect=["build"]
+)
+def test_the_bits_are_those_of_the_kernels_apart(
+    build, make_batch, h, g, e, hidden, scheme, scale_dtype, eps
+):
+    rng = np.random.default_rng(e)
+    width = (h + 2 * g) * e
+    linear = FusedLinearSpec(
+        out_features=width,
+        in_features=hidden,
+        scheme=scheme,
+        scale_dtype=scale_dtype,
+        norm_eps=1e-5,
+    )
+    attention = PagedAttentionSpec(
+        heads=h,
+        kv_heads=g,
+        head_dim=e,
+        rotary_dim=e,
+        inv_freq=tuple(float(np.float32(0.7**i)) for i in range(e // 2)),
+        scale=e**-0.5,
+        qk_norm_eps=eps,
+    )
+    kernels = (
+        KERNELS.qkv_attention(QkvAttentionSpec(linear=linear, attention=attention)),
+        KERNELS.fused_linear(linear),
+        KERNELS.paged_attention(attention),
+    )
+    together, first, second = (build(kernel.compute) for kernel in kernels)
+    stored, _ = portable(rng, width, hidden, scheme, scale_dtype)
+    norm = rng.uniform(0.5, 2, hidden).astype("float32")
+    norms = rng.uniform(0.5, 2, (2, e)).astype("float32")
+    joined, apart = ([norms], list(norms)) if eps else ([], [])
+    pages = rng.standard_normal((60, 2, g, 16, e)).astype("float32")
+    for name, rows in STEPS.items():
+        batch = make_batch(rows)
+        n = len(batch.positions)
+        x = rng.standard_normal((n, hidden)).astype("float32")
+        steps = [table_of(batch), batch.query_indptr]
+        made = [scratch(kernel, {"n": n, "m": n}) for kernel in kernels]
+        out, qkv = np.full((n, h, e), np.nan, "float32"), np.full((n, width), np.nan, "float32")
+
+        inputs = [x, norm, *stored, *steps, *joined, pages]
+        got = together(*inputs, out, *made[0])[len(inputs) - 1 :][:2]
+        qkv = first(x, norm, *stored, qkv, *made[1])[2 + len(stored)]
+        inputs = [qkv.reshape(n, h + 2 * g, e), *steps, *apart, pages]
+        expected = second(*inputs, out, *made[2])[len(inputs) - 1 :][:2]
+        assert np.isfinite(expected[1]).all() and not np.array_equal(expected[0], pages)
+        for a, b in zip(got, expected, strict=True):
+            assert np.array_equal(a, b), name
