@@ -1,9 +1,9 @@
 """Linear layers with integer weights, in the layout of `int_layout`.
 
 With an int8 dot product: activations become int8, a power of two for each 32 of a row, in a
-workspace of the kernel; a group's integer dot product starts at -zero * sum(activations), so the zero point is
-free (some take it from the weights first, and start at 0). Integers are exact and every variant
-rounds the same float operations: all that have FMA give the same bits.
+workspace of the kernel; a group's integer dot product starts at -zero * sum(activations), so the
+zero point is free (some take it from the weights first, and start at 0). Integers are exact and
+every variant rounds the same float operations: all that have FMA give the same bits.
 Elsewhere: activations stay float32 and integers become floats. Both add the groups from first to
 last into one accumulator a row and panel.
 """
