@@ -1,17 +1,20 @@
-"""Android phones, through OpenCL: "android" for Adreno GPUs, "android:mali" for Mali."""
+"""Android phones: "android" for Adreno GPUs and "android:mali" for Mali, through OpenCL.
+
+"android:vulkan" is for GPUs of either kind through Vulkan, which every phone's driver has.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from . import hosts, opencl
+from . import hosts, opencl, vulkan
 from .target import TargetPreset
 from .variants import chosen
 
 # Work-items of a group, what every GPU of a family has for kernels with as many registers as ours.
 # Mali's local memory is its main memory: smaller groups wait less for it.
 ADRENO, MALI = "256", "128"
-VARIANTS = {"mali": "GPUs of Arm"}
+VARIANTS = {"mali": "GPUs of Arm", "vulkan": "any GPU, through Vulkan"}
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -21,8 +24,10 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such variant.
     """
     if variant is None:
-        name, threads = "android", ADRENO
+        name, gpu = "android", opencl.preset(ADRENO)
     else:
-        name, threads = f"android:{chosen('android', variant, VARIANTS)[0]}", MALI
-    gpu = replace(opencl.preset(threads), name=name, hosts=("android",))
+        (variant,) = chosen("android", variant, VARIANTS)
+        name = f"android:{variant}"
+        gpu = opencl.preset(MALI) if variant == "mali" else vulkan.preset(MALI)
+    gpu = replace(gpu, name=name, hosts=("android",))
     return gpu.on(hosts.HOSTS["android"])

@@ -19,7 +19,7 @@ from wherry.errors import ArtifactError, UsageError
 from wherry.targets import hosts
 from wherry.targets.target import KINDS, find
 
-from .. import object_files
+from .. import gpu, object_files
 from ..tiny_models import Runner, compiled, save
 
 # Target, host: format, CPU, platform of the objects; what SystemLib is called with begins so.
@@ -31,6 +31,7 @@ MADE = {
     ("metal", "ios"): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
     ("android", None): ("ELF", "aarch64", "", "wherry_"),
     ("android:mali", None): ("ELF", "aarch64", "", "wherry_"),
+    ("android:vulkan", None): ("ELF", "aarch64", "", "wherry_"),
     ("webgpu", None): ("wasm", "wasm32", "", ""),
     ("opencl", "windows"): ("COFF", "x86_64", "", None),
     ("cpu", "windows"): ("COFF", "x86_64", "", None),
@@ -41,6 +42,7 @@ DEVICE_CODE = {
     "metal": b"kernel void",
     "opencl": b"__kernel void",
     "webgpu": b"@compute @workgroup_size",
+    "vulkan": b"\x03\x02\x23\x07",  # a SPIR-V module begins so
 }
 
 
@@ -55,6 +57,8 @@ def model(tmp_path_factory):
 @pytest.mark.parametrize(("target", "host"), MADE)
 def test_objects_are_the_host_s(model, target, host):
     limits = Limits(max_batch=8, prefill_chunk=64)
+    if target == "android:vulkan":
+        gpu.device("vulkan")  # its plugin and naga take part in code generation
     folder = ensure_artifact(str(model), target=target, host=host, limits=limits)
     manifest = verify(folder, machine=False)
     format_, arch, platform, symbols = MADE[target, host]
