@@ -5,12 +5,9 @@ A library holds machine code for each, and PTX, which drivers compile for newer 
 
 from __future__ import annotations
 
-from typing import Any
-
-from .cpu import host
 from .cuda_toolchain import CudaToolchain
-from .kernels.by_name import KernelsByName
-from .kernels.gpu import GpuKernels, GpuLimits
+from .gpu import gpu_preset
+from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 from .variants import CUDA_CODES, chosen
 
@@ -27,24 +24,11 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such code.
     """
     codes = USUAL if variant is None else chosen("cuda", variant, CUDA_CODES, several=True)
-    device: dict[str, Any] = {
-        "kind": "cuda",
-        "arch": codes[0],
-        "max_threads_per_block": THREADS,
-        "max_num_threads": THREADS,
-        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
-        "thread_warp_size": WARP,
-    }
     limits = GpuLimits(threads_per_block=THREADS, shared_memory_bytes=SHARED_MEMORY_BYTES)
-    return TargetPreset(
-        name="cuda" if variant is None else f"cuda:{'+'.join(codes)}",
-        device=device,
-        host=host(),
-        library="so",
-        features=(),
-        dtype="float32",
-        kv_dtype="float32",
-        kernels=KernelsByName(GpuKernels(limits, device)),
+    return gpu_preset(
+        "cuda" if variant is None else f"cuda:{'+'.join(codes)}",
+        limits,
+        {"kind": "cuda", "arch": codes[0], "thread_warp_size": WARP},
         toolchain=CudaToolchain(codes),
         codes=codes,
     )

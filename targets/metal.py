@@ -8,7 +8,6 @@ threads, 32 threads of them in step, and 32 KiB for a group.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tvm import tirx
@@ -17,9 +16,8 @@ from tvm.tirx import PrimFunc
 from tvm_ffi import structural_map
 
 from . import hosts
-from .kernels.by_name import Answer, KernelsByName
-from .kernels.gpu import GpuKernels, GpuLimits
-from .kernels.kernel_set import FusedKernel
+from .gpu import gpu_preset
+from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 from .variants import chosen
 
@@ -49,41 +47,14 @@ def apple_gpu(name: str, host: str) -> TargetPreset:
         shared_memory_bytes=SHARED_MEMORY_BYTES,
         storage_buffers=BUFFERS - 1,
     )
-    device: dict[str, Any] = {
-        "kind": "metal",
-        "max_threads_per_block": THREADS,
-        "max_num_threads": THREADS,
-        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
-        "max_function_args": BUFFERS,
-        "thread_warp_size": SIMD_WIDTH,
-    }
-    there = hosts.HOSTS[host]
-    return TargetPreset(
-        name=name,
-        device=device,
-        host=there.target,
-        library=there.library(),
-        features=(),
-        dtype="float32",
-        kv_dtype="float32",
-        kernels=MetalKernels(GpuKernels(limits, device)),
+    return gpu_preset(
+        name,
+        limits,
+        {"kind": "metal", "max_function_args": BUFFERS, "thread_warp_size": SIMD_WIDTH},
+        there=hosts.HOSTS[host],
+        edit=with_precise_angles,
         hosts=hosts.APPLE,
     )
-
-
-class MetalKernels(KernelsByName):
-    """Kernels of any GPU, with angles as exact as elsewhere."""
-
-    def kernel(self, op: str, spec: str) -> Answer:
-        """See KernelsByName."""
-        found = super().kernel(op, spec)
-        if isinstance(found, FusedKernel):
-            return replace(found, compute=with_precise_angles(found.compute))
-        return with_precise_angles(found) if isinstance(found, PrimFunc) else found
-
-    def schedule(self, func: PrimFunc) -> PrimFunc:
-        """See KernelsByName."""
-        return with_precise_angles(super().schedule(func))
 
 
 def with_precise_angles(func: PrimFunc) -> PrimFunc:

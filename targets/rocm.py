@@ -7,13 +7,11 @@ machine an AMD GPU runs models through Vulkan.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from wherry.errors import UsageError
 
-from .cpu import host
-from .kernels.by_name import KernelsByName
-from .kernels.gpu import GpuKernels, GpuLimits
+from .gpu import gpu_preset
+from .kernels.gpu import GpuLimits
 from .rocm_toolchain import RocmToolchain
 from .target import TargetPreset
 from .variants import ROCM_CODES, chosen
@@ -38,24 +36,11 @@ def preset(variant: str | None) -> TargetPreset:
         )
     (code,) = chosen("rocm", variant or here[0], ROCM_CODES)
     wave = wave_of(code)
-    device: dict[str, Any] = {
-        "kind": "rocm",
-        "mcpu": code,
-        "max_threads_per_block": THREADS,
-        "max_num_threads": THREADS,
-        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
-        "thread_warp_size": wave,
-    }
     limits = GpuLimits(threads_per_block=THREADS, shared_memory_bytes=SHARED_MEMORY_BYTES)
-    return TargetPreset(
-        name=f"rocm:{code}",
-        device=device,
-        host=host(),
-        library="so",
-        features=(),
-        dtype="float32",
-        kv_dtype="float32",
-        kernels=KernelsByName(GpuKernels(limits, device)),
+    return gpu_preset(
+        f"rocm:{code}",
+        limits,
+        {"kind": "rocm", "mcpu": code, "thread_warp_size": wave},
         toolchain=RocmToolchain(wave),
         codes=(code,),
     )

@@ -6,18 +6,11 @@ workgroup.
 
 from __future__ import annotations
 
-from typing import Any
-
-from wherry.errors import UsageError
-
-from .cpu import host
-from .kernels.by_name import KernelsByName
-from .kernels.gpu import GpuKernels, GpuLimits
+from .gpu import gpu_preset, group_size
+from .kernels.gpu import GpuLimits
 from .spirv import SpirvToolchain
 from .target import TargetPreset
-from .variants import GROUP_SIZES
 
-THREADS = GROUP_SIZES  # what a variant names
 SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
 
 
@@ -25,29 +18,12 @@ def preset(variant: str | None) -> TargetPreset:
     """The preset for workgroups of `variant` invocations.
 
     Raises:
-        UsageError: it is not one of THREADS.
+        UsageError: it is not one of GROUP_SIZES.
     """
-    if variant is not None and variant not in THREADS:
-        raise UsageError(
-            f"Unknown target 'vulkan:{variant}'; after the colon goes the size of a workgroup: "
-            f"{', '.join(THREADS)}. Type: --target vulkan"
-        )
-    threads = int(variant or THREADS[-1])
-    device: dict[str, Any] = {
-        "kind": "vulkan",
-        "max_threads_per_block": threads,
-        "max_num_threads": threads,
-        "max_shared_memory_per_block": SHARED_MEMORY_BYTES,
-    }
-    limits = GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES)
-    return TargetPreset(
-        name="vulkan" if variant is None else f"vulkan:{variant}",
-        device=device,
-        host=host(),
-        library="so",
-        features=(),
-        dtype="float32",
-        kv_dtype="float32",
-        kernels=KernelsByName(GpuKernels(limits, device)),
+    threads = group_size("vulkan", variant)
+    return gpu_preset(
+        "vulkan" if variant is None else f"vulkan:{variant}",
+        GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES),
+        {"kind": "vulkan"},
         toolchain=SpirvToolchain(),
     )

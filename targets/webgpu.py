@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from wherry.errors import UsageError
 
 from . import hosts
-from .kernels.by_name import KernelsByName
-from .kernels.gpu import GpuKernels, GpuLimits
+from .gpu import gpu_preset
+from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 
 # Defaults of the specification, section "Limits": what a page has without asking for more.
@@ -28,20 +26,5 @@ def preset(variant: str | None) -> TargetPreset:
     """
     if variant is not None:
         raise UsageError(f"Unknown target 'webgpu:{variant}'. Type: --target webgpu")
-    device: dict[str, Any] = {
-        "kind": "webgpu",
-        "max_num_threads": LIMITS.threads_per_block,
-        "max_shared_memory_per_block": LIMITS.shared_memory_bytes,
-    }
     page = hosts.HOSTS["wasm32"]
-    return TargetPreset(
-        name="webgpu",
-        device=device,
-        host=page.target,
-        library=page.library(),
-        features=(),
-        dtype="float32",
-        kv_dtype="float32",
-        kernels=KernelsByName(GpuKernels(LIMITS, device)),
-        hosts=(page.name,),
-    )
+    return gpu_preset("webgpu", LIMITS, {"kind": "webgpu"}, there=page, hosts=(page.name,))

@@ -1,0 +1,92 @@
+"""What the presets of GPUs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tvm.tirx import PrimFunc
+
+from wherry.errors import UsageError
+
+from .cpu import host
+from .hosts import Host
+from .kernels.by_name import Answer, KernelsByName
+from .kernels.gpu import GpuKernels, GpuLimits
+from .kernels.kernel_set import FusedKernel
+from .target import TargetPreset
+from .variants import GROUP_SIZES
+
+Edit = Callable[[PrimFunc], PrimFunc]
+
+
+def gpu_preset(
+    name: str,
+    limits: GpuLimits,
+    device: Mapping[str, Any],
+    *,
+    there: Host | None = None,
+    edit: Edit | None = None,
+    **more: Any,
+) -> TargetPreset:
+    """The preset of a GPU.
+
+    Args:
+        name: of the target, as typed.
+        limits: of a kernel.
+        device: TVM's description, to which the limits are added.
+        there: the machine that drives it; None: this one.
+        edit: applied to all kernels.
+        more: other fields of the preset.
+    """
+    threads = limits.threads_per_block
+    sizes = {"max_num_threads": threads, "max_shared_memory_per_block": limits.shared_memory_bytes}
+    if device["kind"] != "webgpu":  # which has another name for it alone
+        sizes["max_threads_per_block"] = threads
+    whole = {**device, **sizes}
+    kernels = GpuKernels(limits, whole)
+    return TargetPreset(
+        name=name,
+        device=whole,
+        host=there.target if there else host(),
+        library=there.library() if there else "so",
+        features=(),
+        dtype="float32",
+        kv_dtype="float32",
+        kernels=EditedKernels(kernels, edit) if edit else KernelsByName(kernels),
+        **more,
+    )
+
+
+def group_size(kind: str, variant: str | None) -> int:
+    """Threads of a group that `variant` asks for; None: the most.
+
+    Raises:
+        UsageError: it is not one of GROUP_SIZES.
+    """
+    if variant is not None and variant not in GROUP_SIZES:
+        raise UsageError(
+            f"Unknown target '{kind}:{variant}'; after the colon goes the size of a group of "
+            f"threads: {', '.join(GROUP_SIZES)}. Type: --target {kind}"
+        )
+    return int(variant or GROUP_SIZES[-1])
+
+
+class EditedKernels(KernelsByName):
+    """Kernels of any GPU, each changed where a language or device wants it otherwise."""
+
+    def __init__(self, kernels: GpuKernels, edit: Edit) -> None:
+        super().__init__(kernels)
+        self._edit = edit
+
+    def kernel(self, op: str, spec: str) -> Answer:
+        """See KernelsByName."""
+        found = super().kernel(op, spec)
+        if isinstance(found, FusedKernel):
+            return replace(found, compute=self._edit(found.compute))
+        return self._edit(found) if isinstance(found, PrimFunc) else found
+
+    def schedule(self, func: PrimFunc) -> PrimFunc:
+        """See KernelsByName."""
+        return self._edit(super().schedule(func))
