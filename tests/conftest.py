@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
-
-import pytest
 
 import wherry
 from wherry import settings
@@ -20,9 +19,7 @@ os.environ.setdefault("TVM_NUM_THREADS", "2")
 os.environ.setdefault("WHERRY_TOOLS", str(settings.tools_dir()))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    """No test reads or writes the person's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WHERRY_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+# No test reads or writes the person's cache. Set before anything imports TVM, which opens our
+# plugins where Wherry is installed: they remember the cache.
+_CACHE = tempfile.TemporaryDirectory(prefix="wherry-tests-")
+os.environ["WHERRY_CACHE"] = _CACHE.name
