@@ -129,6 +129,7 @@ def build_library(
         link = cc.cross_compiler(target.linker) if target.linker else None
         executable.export_library(str(out), fcompile=link)
         sources = device_sources(executable.mod)
+        sources |= target.toolchain.sources() if target.toolchain else {}
     return Library(metadata=metadata, workspace=storage.total, sources=sources)
 
 

@@ -39,6 +39,10 @@ class CudaToolchain:
 
     codes: tuple[str, ...]
 
+    def sources(self) -> dict[str, str]:
+        """None: the module keeps it."""
+        return {}
+
     def tools(self) -> tuple[Tool, ...]:
         """The first nvcc that knows all the GPUs, and the C++ compiler that it calls."""
         found = find_nvcc(self.codes)

@@ -55,6 +55,10 @@ class RocmToolchain:
 
     wave: int
 
+    def sources(self) -> dict[str, str]:
+        """None: the module keeps it."""
+        return {}
+
     def tools(self) -> tuple[Tool, ...]:
         """The linker, and ROCm's device libraries."""
         linker, libraries = find_linker(), find_libraries()

@@ -40,6 +40,13 @@ _MARKER = re.compile(r"^// Function: ", re.MULTILINE)
 class SpirvToolchain:
     """See `Toolchain`."""
 
+    def __init__(self) -> None:
+        self._wgsl = ""
+
+    def sources(self) -> dict[str, str]:
+        """The WGSL that SPIR-V was made of."""
+        return {"wgsl": self._wgsl}
+
     def tools(self) -> tuple[Tool, ...]:
         """The plugin for Vulkan devices, and naga."""
         try:
@@ -54,7 +61,7 @@ class SpirvToolchain:
         open_plugin("vulkan")
         _share_intrinsics()
         before: Callable[..., Any] | None = tvm_ffi.get_global_func(_BUILD, allow_missing=True)
-        tvm_ffi.register_global_func(_BUILD, _build, override=True)
+        tvm_ffi.register_global_func(_BUILD, self._build, override=True)
         try:
             yield
         finally:
@@ -62,6 +69,18 @@ class SpirvToolchain:
                 tvm_ffi.registry.remove_global_func(_BUILD)
             else:
                 tvm_ffi.register_global_func(_BUILD, before, override=True)
+
+    def _build(self, mod: IRModule, target: Target) -> Any:
+        """The module of TVM's run time for kernels that are lowered."""
+        threads = int(target.attrs["max_num_threads"])
+        as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
+        made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
+        calls = json.loads(made.inspect_source("func_info"))
+        self._wgsl = str(made.inspect_source("wgsl"))
+        sources = kernels_of(self._wgsl)
+        code = {name: without_zeroing(c) for name, c in naga.compile_wgsl(sources).items()}
+        blob = pack(calls, sources, code)
+        return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
 
 
 @cache
@@ -75,18 +94,6 @@ def _share_intrinsics() -> None:
         op = Op.get(name)
         if rule := op.get_attr("webgpu.FLowerIntrinsic"):
             op.set_attr("vulkan.FLowerIntrinsic", rule, level)
-
-
-def _build(mod: IRModule, target: Target) -> Any:
-    """The module of TVM's run time for kernels that are lowered."""
-    threads = int(target.attrs["max_num_threads"])
-    as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
-    made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
-    calls = json.loads(made.inspect_source("func_info"))
-    sources = kernels_of(str(made.inspect_source("wgsl")))
-    code = {name: without_zeroing(c) for name, c in naga.compile_wgsl(sources).items()}
-    blob = pack(calls, sources, code)
-    return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
 
 
 def kernels_of(wgsl: str) -> dict[str, str]:

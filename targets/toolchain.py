@@ -33,6 +33,10 @@ class Toolchain(Protocol):
         """
         ...
 
+    def sources(self) -> dict[str, str]:
+        """Source of the code generated last that its module does not keep, by suffix of a file."""
+        ...
+
 
 def require(target: str, tools: Iterable[Tool]) -> None:
     """Check that all tools are here.

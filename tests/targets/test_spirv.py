@@ -10,12 +10,14 @@ import pytest
 import tvm
 from tvm.target import Target
 
+from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ToolchainError, WherryError
 from wherry.targets import cpu, naga, spirv, vulkan
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.toolchain import require
 
 from .. import gpu
+from ..tiny_models import save
 from .test_gpu_sources import kernels
 
 SHARED = "var<workgroup> s : array<f32, 4096>;"
@@ -95,3 +97,13 @@ def test_numbers_that_are_not_of_32_bits_are_refused():
     call = {"arg_types": ["handle", "int64"], "launch_param_tags": []}
     with pytest.raises(WherryError, match="int64"):
         spirv.pack({"k": call}, {"k": KERNEL}, {"k": b""})
+
+
+@pytest.mark.gpu
+def test_the_dump_has_what_naga_read(tools, tmp_path):
+    gpu.device("vulkan")  # its plugin makes the module
+    save(tmp_path / "model", "llama", num_hidden_layers=1)
+    limits = Limits(max_batch=8, prefill_chunk=64)
+    dump = tmp_path / "dump"
+    ensure_artifact(str(tmp_path / "model"), target="vulkan", limits=limits, dump=dump)
+    assert "@compute @workgroup_size(" in (dump / "7_generate.wgsl").read_text()
