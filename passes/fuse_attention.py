@@ -25,7 +25,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from wherry.tags import tag_of
 
-from .kernels import PACK, Fused, Kernels, is_tir_call, scratch_types
+from .kernels import PACK, Fused, Kernels, is_tir_call, rewritten, scratch_types
 
 OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
 RESHAPE = ir.Op.get("relax.reshape")
@@ -40,11 +40,7 @@ class FuseAttention:
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of `mod`."""
-        rewriter = _Rewriter(mod, self.kernels)
-        for var, func in mod.functions_items():
-            if isinstance(func, relax.Function):
-                rewriter.builder_.update_func(var, rewriter.visit_expr(func))
-        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+        return rewritten(mod, _Rewriter(mod, self.kernels))
 
 
 @mutator

@@ -26,7 +26,7 @@ from tvm_ffi import structural_equal
 
 from wherry.tags import tag, tag_of
 
-from .kernels import Fused, Kernels, is_tir_call, with_scratch
+from .kernels import Fused, Kernels, is_tir_call, rewritten, with_scratch
 
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
 ADD = ir.Op.get("relax.add")
@@ -41,11 +41,7 @@ class FuseLinear:
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of `mod`."""
-        rewriter = _Rewriter(mod, self.kernels)
-        for var, func in mod.functions_items():
-            if isinstance(func, relax.Function):
-                rewriter.builder_.update_func(var, rewriter.visit_expr(func))
-        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+        return rewritten(mod, _Rewriter(mod, self.kernels))
 
 
 class _Linear:

@@ -17,6 +17,8 @@ from tvm_ffi import structural_equal
 
 from wherry.tags import tag
 
+from .kernels import rewritten
+
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
 ADD = ir.Op.get("relax.add")
 
@@ -27,11 +29,7 @@ class FuseNorm:
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of `mod`."""
-        rewriter = _Rewriter(mod)
-        for var, func in mod.functions_items():
-            if isinstance(func, relax.Function):
-                rewriter.builder_.update_func(var, rewriter.visit_expr(func))
-        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+        return rewritten(mod, _Rewriter(mod))
 
 
 def reference(dim: int, eps: float, dtype: str, *, residual: bool) -> tirx.PrimFunc:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from tvm import ir, relax, tirx
+from tvm import IRModule, ir, relax, tirx
+from tvm.relax.expr_functor import PyExprMutator
 
 
 class Packed(Protocol):
@@ -90,3 +91,11 @@ def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorT
         relax.TensorType([sizes[d] if isinstance(d, str) else d for d in shape], dtype)
         for shape, dtype in kernel.scratch
     ]
+
+
+def rewritten(mod: IRModule, rewriter: PyExprMutator) -> IRModule:
+    """Every Relax function of `mod` as `rewriter` leaves it, without what nothing uses any more."""
+    for var, func in mod.functions_items():
+        if isinstance(func, relax.Function):
+            rewriter.builder_.update_func(var, rewriter.visit_expr(func))
+    return relax.transform.DeadCodeElimination()(rewriter.builder_.get())

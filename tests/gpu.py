@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from wherry.targets.toolchain import require
 
 # Set in CI, which installs drivers that run on CPUs.
 REQUIRED = {"opencl": "WHERRY_REQUIRE_OPENCL", "vulkan": "WHERRY_REQUIRE_VULKAN"}
-__all__ = ["KINDS", "build", "device", "missing"]
+__all__ = ["KINDS", "build", "device", "missing", "on_arrays"]
 PACKAGES = {
     "opencl": "pocl-opencl-icd",
     "vulkan": "libvulkan-dev mesa-vulkan-drivers spirv-tools nodejs npm",
@@ -67,6 +68,11 @@ def build(kind: str, func: PrimFunc) -> Callable[..., list[np.ndarray]]:
         with preset.toolchain.active() if preset.toolchain else nullcontext():
             tvm.compile(module, target=target).export_library(str(path))
         kernel = tvm.runtime.load_module(str(path))["kernel"]
+    return on_arrays(kernel, there)
+
+
+def on_arrays(kernel: Any, there: tvm.runtime.Device) -> Callable[..., list[np.ndarray]]:
+    """A kernel that takes NumPy arrays and returns them all as it left them on a device."""
 
     def call(*arrays: np.ndarray) -> list[np.ndarray]:
         tensors = [tvm.runtime.tensor(a, there) for a in arrays]

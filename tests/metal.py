@@ -22,6 +22,8 @@ from tvm.tirx import PrimFunc
 from wherry.targets.metal import with_precise_angles
 from wherry.targets.target import find
 
+from .gpu import on_arrays
+
 REQUIRED = "WHERRY_REQUIRE_CLANG"  # set in CI, where PoCL brings clang
 HERE = Path(__file__).parent / "targets" / "metal"
 CLANGS = ("clang++", *(f"clang++-{v}" for v in range(25, 13, -1)))
@@ -152,10 +154,4 @@ def build(func: PrimFunc) -> Callable[..., list[np.ndarray]]:
         path = Path(scratch) / "kernel.so"
         tvm.compile(module, target=target).export_library(str(path))
         kernel = tvm.runtime.load_module(str(path))["kernel"]
-
-    def call(*arrays: np.ndarray) -> list[np.ndarray]:
-        tensors = [tvm.runtime.tensor(a, there) for a in arrays]
-        kernel(*tensors)
-        return [t.numpy() for t in tensors]
-
-    return call
+    return on_arrays(kernel, there)

@@ -28,6 +28,7 @@ function(wherry_add_plugin kind)
   set(_plugin wherry_${kind})
   add_library(${_plugin} SHARED
     engine/backends/blob.cc
+    engine/backends/system_library.cc
     engine/backends/devices.cc
     engine/backends/files.cc
     engine/backends/plugin.cc

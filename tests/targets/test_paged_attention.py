@@ -7,7 +7,7 @@ import pytest
 
 from wherry.targets.kernels import PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.kernels.gpu.attention import SPLIT
+from wherry.targets.kernels.gpu.attend import SPLIT
 from wherry.targets.kernels.specs import BatchTableSpec
 
 from ..builders import KINDS, builder

@@ -7,7 +7,7 @@ import pytest
 
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels
-from wherry.targets.kernels.gpu.attention import SPLIT
+from wherry.targets.kernels.gpu.attend import SPLIT
 from wherry.targets.kernels.specs import QkvAttentionSpec
 from wherry.targets.webgpu import LIMITS
 

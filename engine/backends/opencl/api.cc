@@ -5,29 +5,27 @@
 
 #include <map>
 
+#include "backends/system_library.h"
+
 namespace wherry::opencl {
 
 namespace {
 
 #if defined(__APPLE__)
-constexpr const char* kLibraries[] = {"/System/Library/Frameworks/OpenCL.framework/OpenCL"};
+constexpr std::initializer_list<const char*> kLibraries = {
+    "/System/Library/Frameworks/OpenCL.framework/OpenCL"};
 #elif defined(__ANDROID__)
-constexpr const char* kLibraries[] = {"libOpenCL.so", "libOpenCL-pixel.so", "libGLES_mali.so"};
+constexpr std::initializer_list<const char*> kLibraries = {"libOpenCL.so", "libOpenCL-pixel.so",
+                                                           "libGLES_mali.so"};
 #else
-constexpr const char* kLibraries[] = {"libOpenCL.so.1", "libOpenCL.so"};
+constexpr std::initializer_list<const char*> kLibraries = {"libOpenCL.so.1", "libOpenCL.so"};
 #endif
 
 void* open_library() {
-  std::string tried;
-  for (const char* name : kLibraries) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) return library;
-    tried += std::string("\n  ") + dlerror();
-  }
-  TVM_FFI_THROW(RuntimeError) << "OpenCL is not installed:" << tried
-                              << "\nOn Debian: apt-get install ocl-icd-libopencl1 and the driver "
-                                 "of the device (pocl-opencl-icd runs on CPUs)";
-  throw;
+  return backends::open_system_library(
+      kLibraries, "OpenCL",
+      "On Debian: apt-get install ocl-icd-libopencl1 and the driver of the device "
+      "(pocl-opencl-icd runs on CPUs)");
 }
 
 template <typename F>

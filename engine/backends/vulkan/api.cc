@@ -7,29 +7,26 @@
 #include <map>
 #include <vector>
 
+#include "backends/system_library.h"
+
 namespace wherry::vulkan {
 
 namespace {
 
 #if defined(__APPLE__)
-constexpr const char* kLibraries[] = {"libvulkan.1.dylib", "libMoltenVK.dylib"};
+constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.1.dylib",
+                                                           "libMoltenVK.dylib"};
 #elif defined(__ANDROID__)
-constexpr const char* kLibraries[] = {"libvulkan.so"};
+constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.so"};
 #else
-constexpr const char* kLibraries[] = {"libvulkan.so.1", "libvulkan.so"};
+constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.so.1", "libvulkan.so"};
 #endif
 
 void* open_library() {
-  std::string tried;
-  for (const char* name : kLibraries) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) return library;
-    tried += std::string("\n  ") + dlerror();
-  }
-  TVM_FFI_THROW(RuntimeError) << "Vulkan is not installed:" << tried
-                              << "\nOn Debian: apt-get install libvulkan1 and the driver of the "
-                                 "device (mesa-vulkan-drivers has one that runs on CPUs)";
-  throw;
+  return backends::open_system_library(
+      kLibraries, "Vulkan",
+      "On Debian: apt-get install libvulkan1 and the driver of the device "
+      "(mesa-vulkan-drivers has one that runs on CPUs)");
 }
 
 template <typename F, typename Handle, typename Get>

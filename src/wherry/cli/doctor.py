@@ -60,8 +60,8 @@ def _devices() -> dict[str, dict[str, Any]]:
         try:
             listed = [asdict(device) for device in devices.list_devices(kind)]
             found[kind] = {"devices": listed, "problem": devices.problems(kind)}
-        except Exception as e:
-            found[kind] = {"devices": [], "problem": str(e)}
+        except Exception as e:  # a finding, too: the other kinds are still listed
+            found[kind] = {"devices": [], "problem": f"{type(e).__name__}: {e}"}
     return found
 
 

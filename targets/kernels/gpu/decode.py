@@ -16,7 +16,8 @@ from tvm.script import tirx as T
 
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attention import SPLIT, TILE, Attend, Shared, heads_of_block
+from .attend import SPLIT, TILE, Attend, Shared
+from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
 from .rope import Load, Slot, normed, rotated, threads_of
@@ -37,7 +38,7 @@ class DecodeTensors:
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
-    """Shared memory of a block of so many heads, beyond that of `attention.bytes_of`."""
+    """Shared memory of a block of so many heads, beyond that of `attend.bytes_of`."""
     e_ = spec.head_dim
     norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
 
@@ -177,9 +178,10 @@ class DecodeBlock:
     def _attend(self) -> Attend:
         d = self.spec.head_dim
         value = (self.heads + 1) * d
-        rounded: Callable[[Any], Any] = lambda x: T.Cast(  # noqa: E731
-            "float32", T.Cast(self.spec.kv_dtype, x)
-        )
+
+        def rounded(x: Any) -> Any:
+            return T.Cast("float32", T.Cast(self.spec.kv_dtype, x))
+
         own = (lambda k: self.key[k], lambda k: rounded(self.raw[value + k]))
         return Attend(
             self.spec.attention(),

@@ -13,7 +13,8 @@ from tvm.script import tirx as T
 from ..kernel_set import FusedKernel
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attention import SPLIT, launch_rows
+from .attend import SPLIT
+from .attention import launch_rows
 from .batch_table import Table
 from .decode import PARTS, DecodeTensors, launch_decode, launch_split_decode
 from .limits import GpuLimits

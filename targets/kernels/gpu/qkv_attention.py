@@ -15,7 +15,8 @@ from ..kernel_set import FusedKernel
 from ..specs import PagedAttentionSpec, QkvAttentionSpec
 from . import emit as e
 from . import linear
-from .attention import MOST_SHARED, bytes_of, heads_of_block
+from .attend import bytes_of
+from .attention import MOST_SHARED, heads_of_block
 from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
 from .few_rows import Words, multiply

@@ -92,7 +92,7 @@ def _head(
     x = e.shared((size,))
     e.over(size, threads, thread, lambda k: T.buffer_store(x, tensors.qkv[row, head, k], [k]))
     e.barrier()
-    load: Load = lambda k: x[k]  # noqa: E731
+    load: Load = x.__getitem__
     if tensors.norms:  # of V too, unused: no branch around barriers
         (load,) = normed(spec, [load], [_weight(spec, tensors, head, heads)], thread, threads)
     position = e.let(tensors.rows.position(row))

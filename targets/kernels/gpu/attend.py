@@ -1,0 +1,341 @@
+"""The arithmetic of attention in one block: the rows of a sequence, and some of their heads.
+
+The softmax is computed as the keys go by. A sequence is cut, from its first token, into splits of
+SPLIT tokens, and these into tiles of TILE: a split's state (largest score, sum of weights, sum of
+weighted values) grows tile by tile, and the states of the splits are merged in ascending order.
+Where the cuts lie, and so every bit of a row, depends on the row's position alone; which block
+computes a split, and with which other rows, does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ..specs import AttentionSpec
+from . import emit as e
+from .batch_table import Rows, element
+
+TILE = 64  # tokens
+SPLIT = 256  # tokens, a multiple of TILE
+PARTS = 8  # that a tile's largest score is found in
+LOWEST = -3.0e38  # below any score
+
+Load = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a block's threads share; a unit is a head of a row."""
+
+    q: Any  # [units * e], times the scale
+    scores: Any  # [units * TILE], then the weights
+    tops: Any  # [units * PARTS], largest scores of the parts of a tile
+    largest: Any  # [units], score of the split so far
+    grown: Any  # [units], the same with this tile's
+    factor: Any  # [units], of what was summed before this tile
+    last: Any  # int32 [rows], last position that a row sees; -1: none of this sequence's rows
+
+    @staticmethod
+    def of(rows: int, heads: int, head_dim: int) -> Shared:
+        """Allocate; `bytes_of` says how much."""
+        units = rows * heads
+        sizes = (head_dim, TILE, PARTS, 1, 1, 1)
+        q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
+        return Shared(q, scores, tops, largest, grown, factor, e.shared((rows,), "int32"))
+
+
+def bytes_of(rows: int, heads: int, head_dim: int) -> int:
+    """Shared memory of a block, bytes."""
+    return 4 * (rows * heads * (head_dim + TILE + PARTS + 3) + rows)
+
+
+class Attend:
+    """Emits the code of one block, for the rows of one sequence at a time."""
+
+    def __init__(
+        self,
+        spec: AttentionSpec,
+        pages: Any,
+        rows: Rows,
+        shared: Shared,
+        count: int,
+        heads: int,
+        first_head: Any,
+        thread: Any,
+        threads: int,
+        own: tuple[Load, Load] | None = None,
+    ) -> None:
+        """Args as in `attention.launch_rows`.
+
+        `own`: key and value of the last token, which are not read from pages.
+        With `own` there is one row, and `last` of `whole` is the position of that token.
+        """
+        self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
+        self.count, self.heads, self.units = count, heads, count * heads
+        self.thread, self.threads, self.own = thread, threads, own
+        self.kv_head = e.let(e.div(first_head, spec.heads // spec.kv_heads))
+        self.size = self.units * spec.head_dim
+        self.slots = -(-self.size // threads)  # elements of the output a thread
+        self.turns = -(-self.units // (threads // TILE))  # units whose scores a thread computes
+        self.scores = e.private(self.turns)  # of the thread's token of the tile
+        # Of each slot: sums of weighted values, of weights, in this split and in those before.
+        self.sums, self.totals = e.private(self.slots), e.private(self.slots)
+        self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
+        self.all_largest = e.private(self.slots)
+
+    def whole(self, first_page: Any, last: Any, stored: Any) -> None:
+        """Emit all splits up to position `last`; the cache holds `stored` tokens of the sequence.
+
+        Nothing runs for a `last` of -1. After it, `divide`.
+        """
+        self.start()
+        with T.serial((last + SPLIT) // SPLIT) as split:
+            self.split(first_page, e.let(split * SPLIT), last, stored)
+            self._merge()
+
+    def start(self) -> None:
+        """Emit the state before the first split."""
+        for slot in range(self.slots):
+            T.buffer_store(self.all_sums, T.float32(0), [slot])
+            T.buffer_store(self.all_totals, T.float32(0), [slot])
+            T.buffer_store(self.all_largest, T.float32(LOWEST), [slot])
+
+    def split(self, first_page: Any, first: Any, last: Any, stored: Any) -> None:
+        """Emit the state of the split from token `first` on: `sums`, `totals`, `shared.largest`."""
+        s = self.shared
+
+        def clear(unit: Any) -> None:
+            T.buffer_store(s.largest, T.float32(LOWEST), [unit])
+
+        e.barrier()
+        e.over(self.units, self.threads, self.thread, clear)
+        for slot in range(self.slots):
+            T.buffer_store(self.sums, T.float32(0), [slot])
+            T.buffer_store(self.totals, T.float32(0), [slot])
+        e.barrier()
+        tiles = T.min(SPLIT // TILE, (last - first + TILE) // TILE)
+        with T.serial(T.max(tiles, 0)) as tile:
+            start = e.let(first + tile * TILE)
+            held = e.let(T.max(T.min(stored - start, TILE), 0))  # tokens that are in the cache
+            self._scores(first_page, start, held, last)
+            e.barrier()
+            self._tops()
+            e.barrier()
+            self._weights()
+            e.barrier()
+            self._values(first_page, start, held, last)
+            e.barrier()
+
+    def merged(self, slot: int, largest: Any, total: Any, value: Any) -> None:
+        """Emit the merge of a split's state into what is known of the splits before it."""
+        before = e.let(self.all_largest[slot])
+        top = e.let(T.max(before, largest))
+        old, new = e.let(T.exp(before - top)), e.let(T.exp(largest - top))
+        for known, added in ((self.all_totals, total), (self.all_sums, value)):
+            T.buffer_store(known, e.fma(known[slot], old, e.let(added * new)), [slot])
+        T.buffer_store(self.all_largest, top, [slot])
+
+    def divide(self, store: Callable[[int, Any, Any, Any], None]) -> None:
+        """Emit `store(slot, unit, k, value)` for the thread's own elements of the output."""
+
+        def one(slot: int, unit: Any, k: Any) -> None:
+            store(slot, unit, k, self.all_sums[slot] / self.all_totals[slot])
+
+        self.each_slot(one)
+
+    def each_slot(self, emit: Callable[[int, Any, Any], None]) -> None:
+        """Emit `emit(slot, unit, k)` for the elements of the output that are the thread's own."""
+        d = self.spec.head_dim
+        for slot in range(self.slots):
+            i = slot * self.threads + self.thread
+
+            def one(slot: int = slot, i: Any = i) -> None:
+                emit(slot, e.let(e.div(i, d)), e.let(e.mod(i, d)))
+
+            if (slot + 1) * self.threads > self.size:
+                e.when(i < self.size, one)
+            else:
+                one()
+
+    def _merge(self) -> None:
+        self.each_slot(
+            lambda slot, unit, k: self.merged(
+                slot, self.shared.largest[unit], self.totals[slot], self.sums[slot]
+            )
+        )
+
+    def _place(self, first_page: Any, token: Any) -> tuple[Any, Any]:
+        """Page of a token of the sequence, and where it lies in it."""
+        size = self.spec.page_size
+        page = e.let(self.rows.page(first_page, token // size))
+        return page, e.let(token % size)
+
+    def _scores(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+        """Emit q . k of each unit and token of the tile; LOWEST where a row does not see it."""
+        s, d, step = self.shared, self.spec.head_dim, self.threads // TILE
+        turns = self.turns
+        token = e.let(self.thread % TILE)
+        units = [e.let(self.thread // TILE + turn * step) for turn in range(turns)]
+        queries = [e.let(T.min(unit, self.units - 1) * d) for unit in units]
+
+        def dots(key: Callable[[Any, int], list[Any]]) -> None:
+            """Emit all dot products of a thread with one key; key(k, count) are its elements."""
+            sums = e.private(4 * turns)
+            for i in range(4 * turns):
+                T.buffer_store(sums, T.float32(0), [i])
+
+            def add(k: Any, count: int) -> None:
+                elements = [e.let(x) for x in key(k, count)]
+                for turn in range(turns):
+                    own = queries[turn]
+                    for i, x in enumerate(elements):
+                        value = e.fma(s.q[own + k + i], x, sums[4 * turn + i])
+                        T.buffer_store(sums, value, [4 * turn + i])
+
+            if d >= 4:
+                with T.serial(d // 4) as k:
+                    add(k * 4, 4)
+            if d % 4:
+                add(d // 4 * 4, d % 4)
+            for turn, unit in enumerate(units):
+                at = 4 * turn
+                score = (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3])
+                if self.count > 1:
+                    hidden = start + token > s.last[T.min(e.div(unit, self.heads), self.count - 1)]
+                    score = T.if_then_else(hidden, T.float32(LOWEST), score)
+                T.buffer_store(self.scores, score, [turn])
+
+        def from_pages() -> None:
+            page, at = self._place(first_page, start + token)
+            dots(lambda k, count: self._elements(page, at, k, count))
+
+        def none() -> None:
+            for turn in range(turns):
+                T.buffer_store(self.scores, T.float32(LOWEST), [turn])
+
+        def otherwise() -> None:
+            if self.own is None:
+                none()
+                return
+            key = self.own[0]
+            e.either(
+                start + token == last,
+                lambda: dots(lambda k, count: [key(k + i) for i in range(count)]),
+                none,
+            )
+
+        e.either(token < held, from_pages, otherwise)
+        for turn, unit in enumerate(units):
+            self._put(unit, token, self.scores[turn])
+
+    def _put(self, unit: Any, token: Any, score: Any) -> None:
+        def store() -> None:
+            T.buffer_store(self.shared.scores, score, [unit * TILE + token])
+
+        if self.units % (self.threads // TILE):
+            e.when(unit < self.units, store)
+        else:
+            store()
+
+    def _elements(self, page: Any, at: Any, k: Any, count: int) -> list[Any]:
+        """Emit the loads of `count` elements of a key, float32."""
+        d = self.spec.head_dim
+        if count == 4 and d % 4 == 0 and self.spec.kv_dtype == "float32":
+            return e.vector(self.pages, *element(self.pages, page, 0, self.kv_head, at, k))
+        own = [element(self.pages, page, 0, self.kv_head, at, k + i) for i in range(count)]
+        return [T.Cast("float32", self.pages[index]) for index in own]
+
+    def _tops(self) -> None:
+        """Emit the largest score of each part of the tile."""
+        s, size = self.shared, TILE // PARTS
+
+        def find(i: Any) -> None:
+            top = e.private(1)
+            T.buffer_store(top, s.scores[i * size], [0])
+            with T.serial(size - 1) as j:
+                T.buffer_store(top, T.max(top[0], s.scores[i * size + 1 + j]), [0])
+            T.buffer_store(s.tops, top[0], [i])
+
+        e.over(self.units * PARTS, self.threads, self.thread, find)
+
+    def _weights(self) -> None:
+        """Emit weights in the place of scores, and the factor of what was summed before."""
+        s = self.shared
+
+        for turn in range(self.turns):
+            unit = e.let(self.thread // TILE + turn * (self.threads // TILE))
+            at = e.let(T.min(unit, self.units - 1))
+            top = self._top(at)
+            score = e.let(self.scores[turn])
+            weight = T.if_then_else(score > T.float32(LOWEST), T.exp(score - top), T.float32(0))
+            self._put(unit, self.thread % TILE, e.let(weight))
+            factor = e.let(T.exp(s.largest[at] - top))
+
+            def keep(unit: Any = unit, top: Any = top, factor: Any = factor) -> None:
+                T.buffer_store(s.factor, factor, [unit])
+                T.buffer_store(s.grown, top, [unit])
+
+            e.when(T.And(self.thread % TILE == 0, unit < self.units), keep)
+
+    def _top(self, unit: Any) -> Any:
+        """Emit the largest score of the split, with this tile's."""
+        s, top = self.shared, e.private(1)
+        T.buffer_store(top, s.largest[unit], [0])
+        for part in range(PARTS):
+            T.buffer_store(top, T.max(top[0], s.tops[unit * PARTS + part]), [0])
+        return top[0]
+
+    def _values(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+        """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
+        s, d = self.shared, self.spec.head_dim
+        together = self.threads % d == 0  # a thread's slots are one column of several units
+
+        def scale(slot: int, unit: Any, k: Any) -> None:
+            for known in (self.sums, self.totals):
+                T.buffer_store(known, known[slot] * s.factor[unit], [slot])
+
+        self.each_slot(scale)
+        e.over(
+            self.units,
+            self.threads,
+            self.thread,
+            lambda unit: T.buffer_store(s.largest, s.grown[unit], [unit]),
+        )
+
+        def add(slot: int, unit: Any, token: Any, value: Any) -> None:
+            weight = e.let(s.scores[unit * TILE + token])
+
+            def accumulate() -> None:
+                T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
+                T.buffer_store(self.totals, self.totals[slot] + weight, [slot])
+
+            # What a row does not see is not even multiplied by zero.
+            e.when(weight > T.float32(0), accumulate)
+
+        def value_of(place: tuple[Any, Any], k: Any) -> Any:
+            index = element(self.pages, place[0], 1, self.kv_head, place[1], k)
+            return e.let(T.Cast("float32", self.pages[index]))
+
+        if together:
+            k = e.let(e.mod(self.thread, d))
+            with T.serial(held) as token:
+                value = value_of(self._place(first_page, start + token), k)
+                self.each_slot(lambda slot, unit, _: add(slot, unit, token, value))
+        else:
+
+            def column(slot: int, unit: Any, k: Any) -> None:
+                with T.serial(held) as token:
+                    value = value_of(self._place(first_page, start + token), k)
+                    add(slot, unit, token, value)
+
+            self.each_slot(column)
+        if self.own is not None:
+            own, at = self.own[1], e.let(last - start)
+            e.when(
+                at < TILE,
+                lambda: self.each_slot(lambda slot, unit, k: add(slot, unit, at, e.let(own(k)))),
+            )
