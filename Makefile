@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(wildcard engine/*.cc engine/*.h engine/include/*.h engine/backends/*.cc engine/backends/*.h engine/backends/*/*.cc engine/backends/*/*.h engine/tools/*.cc tests/targets/metal/*.cc tests/targets/metal/*.h)
+CXX_FILES := $(shell find engine tests/targets/metal -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2

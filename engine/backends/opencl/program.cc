@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "backends/files.h"
-#include "hash.h"
+#include "support/hash.h"
 
 namespace wherry::opencl {
 

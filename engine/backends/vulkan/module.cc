@@ -15,7 +15,7 @@
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/kernels.h"
 #include "backends/vulkan/pipelines.h"
-#include "hash.h"
+#include "support/hash.h"
 
 namespace wherry::vulkan {
 

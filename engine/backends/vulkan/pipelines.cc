@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/files.h"
-#include "hash.h"
+#include "support/hash.h"
 
 namespace wherry::vulkan {
 

@@ -1,0 +1,19 @@
+// The handles of wherry.h, for tests that put a fake model behind them.
+#ifndef WHERRY_ENGINE_ABI_C_API_H_
+#define WHERRY_ENGINE_ABI_C_API_H_
+
+#include <memory>
+
+#include "model/model.h"
+#include "scheduling/engine.h"
+#include "wherry.h"
+
+struct core_model {
+  std::shared_ptr<const wherry::Model> model;
+};
+
+struct core_engine {
+  wherry::Engine engine;
+};
+
+#endif  // WHERRY_ENGINE_ABI_C_API_H_

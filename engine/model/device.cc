@@ -1,0 +1,94 @@
+#include "model/device.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "support/error.h"
+
+namespace wherry {
+
+namespace {
+
+struct HostAllocation {
+  void AllocData(DLTensor* tensor) {
+    size_t bytes = ffi::GetDataSize(*tensor);
+    // calloc, not aligned_alloc and memset: untouched pages of a large cache cost nothing.
+    block = std::calloc(1, bytes + kAlignment);
+    if (block == nullptr) {
+      throw Error(CORE_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
+    }
+    uintptr_t address = reinterpret_cast<uintptr_t>(block);
+    tensor->data = static_cast<char*>(block) + (kAlignment - address % kAlignment);
+  }
+  void FreeData(DLTensor*) { std::free(block); }
+
+  void* block = nullptr;
+};
+
+struct MappedAllocation {
+  void AllocData(DLTensor* tensor) { tensor->data = const_cast<char*>(data); }
+  void FreeData(DLTensor*) {}
+
+  std::shared_ptr<const MappedFile> file;
+  const char* data;
+};
+
+ffi::Tensor copy_to(const ffi::Tensor& tensor, DLDevice device) {
+  std::vector<int64_t> shape = shape_of(tensor);
+  ffi::Tensor result;
+  if (is_host(device)) {
+    result = allocate_host(shape, tensor.dtype());
+  } else {
+    auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
+    result = empty(ffi::Shape(shape), tensor.dtype(), device, nullptr).cast<ffi::Tensor>();
+  }
+  ffi::Function::GetGlobalRequired("runtime.TVMTensorCopyFromTo")(tensor, result);
+  return result;
+}
+
+}  // namespace
+
+DLDevice parse_device(const std::string& text) {
+  static const std::pair<const char*, DLDeviceType> kKinds[] = {
+      {"cpu", kDLCPU},     {"cuda", kDLCUDA},     {"opencl", kDLOpenCL}, {"vulkan", kDLVulkan},
+      {"metal", kDLMetal}, {"webgpu", kDLWebGPU}, {"rocm", kDLROCM}};
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon);
+  std::string index = colon == std::string::npos ? "0" : text.substr(colon + 1);
+  bool digits = !index.empty() && index.size() < 4 &&
+                index.find_first_not_of("0123456789") == std::string::npos;
+  for (const auto& [name, type] : kKinds) {
+    if (digits && kind == name) return DLDevice{type, std::stoi(index)};
+  }
+  throw Error(CORE_INVALID_ARGUMENT,
+              concat("device \"", text, "\"; accepted are cpu, cuda, opencl, vulkan, metal, ",
+                     "webgpu, rocm, each with or without \":<index>\""));
+}
+
+ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype) {
+  return ffi::Tensor::FromNDAlloc(HostAllocation{}, ffi::ShapeView(shape.data(), shape.size()),
+                                  dtype, DLDevice{kDLCPU, 0});
+}
+
+ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data,
+                        const std::vector<int64_t>& shape, DLDataType dtype) {
+  return ffi::Tensor::FromNDAlloc(MappedAllocation{std::move(file), data},
+                                  ffi::ShapeView(shape.data(), shape.size()), dtype,
+                                  DLDevice{kDLCPU, 0});
+}
+
+ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  return to_device(allocate_host(shape, dtype), device);
+}
+
+ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device) {
+  DLDevice here = tensor.device();
+  if (here.device_type == device.device_type && here.device_id == device.device_id) return tensor;
+  return copy_to(tensor, device);
+}
+
+std::vector<int64_t> shape_of(const ffi::Tensor& tensor) {
+  return std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end());
+}
+
+}  // namespace wherry

@@ -1,0 +1,29 @@
+#include "model/device.h"
+
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+TEST(names_of_devices) {
+  CHECK_EQ(parse_device("cpu").device_type, kDLCPU);
+  CHECK_EQ(parse_device("cuda:3").device_type, kDLCUDA);
+  CHECK_EQ(parse_device("cuda:3").device_id, 3);
+  for (const char* wrong : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999", "CPU"}) {
+    CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, parse_device(wrong)), "accepted are cpu, cuda");
+  }
+}
+
+TEST(host_memory_is_aligned_and_zero) {
+  for (int64_t n : {0, 1, 63, 4097}) {
+    ffi::Tensor tensor = allocate_host({n}, DLDataType{kDLInt, 8, 1});
+    const char* data = static_cast<const char*>(tensor.data_ptr());
+    CHECK_EQ(reinterpret_cast<uintptr_t>(data) % kAlignment, 0u);
+    for (int64_t i = 0; i < n; ++i) CHECK_EQ(data[i], 0);
+    CHECK(tensor.IsContiguous());
+    CHECK(to_device(tensor, DLDevice{kDLCPU, 0}).same_as(tensor));
+  }
+}
+
+}  // namespace
+}  // namespace wherry

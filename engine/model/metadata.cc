@@ -1,0 +1,118 @@
+#include "model/metadata.h"
+
+#include <tvm/ffi/container/tensor.h>
+
+#include <set>
+
+#include "support/json_reader.h"
+
+namespace wherry {
+
+const char* const kInterface = "0f910197cf07e190";
+
+namespace {
+
+constexpr int64_t kSchema = 1;
+
+std::vector<int64_t> parse_shape(JsonReader& reader, Problems& problems) {
+  std::vector<int64_t> shape = reader.integers("shape");
+  for (int64_t extent : shape) {
+    if (extent < 1) problems.add(reader.where(), ": \"shape\" has the extent ", extent);
+  }
+  return shape;
+}
+
+StateSpec parse_state(const ffi::json::Object& object, size_t i, Problems& problems) {
+  JsonReader reader(object, concat("state[", i, "]"), problems);
+  StateSpec spec;
+  spec.kind = reader.string("kind");
+  spec.layers = reader.integer("layers");
+  spec.page_shape = parse_shape(reader, problems);
+  spec.dtype = parse_dtype(reader.string("dtype"), reader.where(), problems);
+  if (spec.kind != "paged_kv") {
+    problems.add(reader.where(), ": kind \"", spec.kind, "\"; this core knows \"paged_kv\"");
+  }
+  if (spec.layers < 1) problems.add(reader.where(), ": ", spec.layers, " layers");
+  return spec;
+}
+
+ParamSpec parse_param(const ffi::json::Object& object, size_t i, Problems& problems) {
+  JsonReader reader(object, concat("params[", i, "]"), problems);
+  ParamSpec spec;
+  spec.name = reader.string("name");
+  spec.shape = parse_shape(reader, problems);
+  spec.dtype = parse_dtype(reader.string("dtype"), spec.name, problems);
+  spec.from = reader.strings("from");
+  spec.pack = reader.string_or("pack", "");
+  spec.index = reader.integer_or("index", 0);
+  if (spec.pack.empty() ? spec.from.size() != 1 : spec.from.empty()) {
+    problems.add(spec.name, ": \"from\" names ", spec.from.size(), " tensors");
+  }
+  return spec;
+}
+
+void require_positive(const char* key, int64_t value, Problems& problems) {
+  if (value < 1 || value > INT32_MAX) problems.add("\"", key, "\" is ", value);
+}
+
+}  // namespace
+
+DLDataType parse_dtype(const std::string& text, const std::string& where, Problems& problems) {
+  try {
+    if (!text.empty()) return ffi::StringToDLDataType(text);
+  } catch (const ffi::Error&) {
+  }
+  problems.add(where, ": unknown dtype \"", text, "\"");
+  return DLDataType{kDLFloat, 32, 1};
+}
+
+std::string describe(DLDataType dtype, const std::vector<int64_t>& shape) {
+  std::string text = std::string(ffi::DLDataTypeToString(dtype)) + " [";
+  for (size_t i = 0; i < shape.size(); ++i) text += concat(i ? ", " : "", shape[i]);
+  return text + "]";
+}
+
+int64_t tensor_bytes(DLDataType dtype, const std::vector<int64_t>& shape) {
+  size_t elements = 1;
+  for (int64_t extent : shape) elements *= static_cast<size_t>(extent);
+  return static_cast<int64_t>(ffi::GetDataSize(elements, dtype));
+}
+
+Metadata parse_metadata(const std::string& json) {
+  Problems problems;
+  const std::string what = "the library's metadata";
+  JsonReader reader(parse_json_object(json, what, CORE_INCOMPATIBLE), what, problems);
+  Metadata metadata;
+  metadata.json = json;
+  int64_t schema = reader.integer("schema");
+  if (schema != kSchema) problems.add("schema ", schema, "; this core reads schema ", kSchema);
+  std::string interface = reader.string("interface");
+  if (interface != kInterface) {
+    problems.add("interface \"", interface, "\"; this core speaks \"", kInterface, "\"");
+  }
+  metadata.name = reader.string("name");
+  metadata.vocab_size = reader.integer("vocab_size");
+  metadata.context = reader.integer("context");
+  metadata.page_size = reader.integer("page_size");
+  if (reader.has("max_batch")) metadata.max_batch = reader.integer("max_batch");
+  if (reader.has("prefill_chunk")) metadata.prefill_chunk = reader.integer("prefill_chunk");
+  require_positive("vocab_size", metadata.vocab_size, problems);
+  require_positive("context", metadata.context, problems);
+  require_positive("page_size", metadata.page_size, problems);
+  require_positive("max_batch", metadata.max_batch, problems);
+  require_positive("prefill_chunk", metadata.prefill_chunk, problems);
+  for (const ffi::json::Object& object : reader.objects("state")) {
+    metadata.state.push_back(parse_state(object, metadata.state.size(), problems));
+  }
+  std::set<std::string> names;
+  for (const ffi::json::Object& object : reader.objects("params")) {
+    metadata.params.push_back(parse_param(object, metadata.params.size(), problems));
+    const std::string& name = metadata.params.back().name;
+    if (!names.insert(name).second) problems.add("parameter ", name, " is listed twice");
+  }
+  problems.raise(CORE_INCOMPATIBLE,
+                 "the library cannot be used with this core (compile the model again)");
+  return metadata;
+}
+
+}  // namespace wherry

@@ -1,0 +1,65 @@
+#include "model/metadata.h"
+
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+std::string good(const std::string& from = "", const std::string& to = "") {
+  std::string text = concat(R"({"schema": 1, "interface": ")", kInterface, R"(", "name": "llama",
+    "vocab_size": 512, "context": 256, "page_size": 16, "later": {"more": 1},
+    "state": [{"kind": "paged_kv", "layers": 5, "shape": [2, 4, 16, 8], "dtype": "float32"}],
+    "params": [
+      {"name": "norm", "shape": [64], "dtype": "bfloat16", "from": ["model.norm"]},
+      {"name": "w", "shape": [4, 8], "dtype": "int32", "pack": "pack_0", "from": ["q", "s"],
+       "index": 1}]})");
+  size_t at = text.find(from);
+  CHECK(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST(reads_a_library) {
+  Metadata metadata = parse_metadata(good());
+  CHECK_EQ(metadata.name, "llama");
+  CHECK_EQ(metadata.vocab_size, 512);
+  CHECK_EQ(metadata.state[0].layers, 5);
+  CHECK((metadata.state[0].page_shape == std::vector<int64_t>{2, 4, 16, 8}));
+  CHECK_EQ(describe(metadata.params[0].dtype, metadata.params[0].shape), "bfloat16 [64]");
+  CHECK_EQ(tensor_bytes(metadata.params[0].dtype, metadata.params[0].shape), 128);
+  CHECK_EQ(metadata.params[1].pack, "pack_0");
+  CHECK_EQ(metadata.params[1].index, 1);
+  CHECK_EQ(metadata.json, good());
+}
+
+TEST(names_what_is_wrong) {
+  const char* cases[][3] = {
+      {"\"schema\": 1", "\"schema\": 2", "schema 2; this core reads schema 1"},
+      {kInterface, "ffff", "interface \"ffff\""},
+      {"\"name\": \"llama\",", "", "lacks \"name\""},
+      {"512", "0", "\"vocab_size\" is 0"},
+      {"512", "\"vocab_size\"", "\"vocab_size\" must be an integer"},
+      {"\"paged_kv\"", "\"recurrent\"", "kind \"recurrent\""},
+      {"\"layers\": 5", "\"layers\": 0", "0 layers"},
+      {"[64]", "[-1]", "the extent -1"},
+      {"[64]", "[\"n\"]", "params[0]: \"shape\" must be a list of integers"},
+      {"bfloat16", "bfloat17x", "norm: unknown dtype"},
+      {"[\"model.norm\"]", "[]", "norm: \"from\" names 0 tensors"},
+      {"[\"model.norm\"]", "[\"a\", \"b\"]", "norm: \"from\" names 2 tensors"},
+      {"\"w\"", "\"norm\"", "parameter norm is listed twice"},
+  };
+  for (const auto& [from, to, message] : cases) {
+    CHECK_CONTAINS(ERROR_OF(CORE_INCOMPATIBLE, parse_metadata(good(from, to))), message);
+  }
+  ERROR_OF(CORE_INCOMPATIBLE, parse_metadata("not JSON"));
+}
+
+TEST(gathers_all_of_it) {
+  std::string text = ERROR_OF(CORE_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
+  for (const char* key :
+       {"interface", "name", "vocab_size", "context", "page_size", "state", "params"}) {
+    CHECK_CONTAINS(text, concat("lacks \"", key, "\""));
+  }
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,84 @@
+#include "model/vm_model.h"
+
+#include <set>
+#include <utility>
+
+#include "model/threads.h"
+#include "model/virtual_machine.h"
+#include "model/vm_session.h"
+#include "support/error.h"
+#include "weights/weights.h"
+
+namespace wherry {
+
+namespace {
+
+class VmModel : public Model {
+ public:
+  explicit VmModel(std::shared_ptr<const VmShared> shared) : shared_(std::move(shared)) {}
+  const Metadata& metadata() const override { return shared_->metadata; }
+  std::unique_ptr<Session> open(const SessionLimits& limits) const override {
+    return open_vm_session(shared_, limits);
+  }
+
+ private:
+  std::shared_ptr<const VmShared> shared_;
+};
+
+// The results of a pack function: a tensor, or a tuple of them.
+std::vector<ffi::Tensor> tensors_of(const ffi::Any& result, const std::string& name) {
+  if (auto tensor = result.as<ffi::Tensor>()) return {*tensor};
+  if (auto tuple = result.try_cast<ffi::Array<ffi::Tensor>>())
+    return {tuple->begin(), tuple->end()};
+  throw Error(CORE_INCOMPATIBLE, name + " returns neither a tensor nor a tuple of tensors");
+}
+
+// Every function that the metadata names must be there before the first weight is read.
+void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
+  Problems problems;
+  std::set<std::string> names{"forward"};
+  for (const ParamSpec& spec : metadata.params) {
+    if (!spec.pack.empty()) names.insert(spec.pack);
+  }
+  for (const std::string& name : names) {
+    try {
+      vm.function(name);
+    } catch (const Error& error) {
+      problems.add(error.what());
+    }
+  }
+  problems.raise(CORE_INCOMPATIBLE, "the library is not what its metadata says");
+}
+
+}  // namespace
+
+std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::string& weights,
+                                           const std::string& device, const ModelOptions& options) {
+  auto shared = std::make_shared<VmShared>();
+  shared->device = parse_device(device);
+  shared->threads = options.threads > 0 ? options.threads : default_threads();
+  shared->executable = open_executable(lib);
+  VirtualMachine vm(shared->executable, shared->device);
+  shared->metadata = parse_metadata(vm.function("_metadata")().cast<ffi::String>());
+  check_functions(shared->metadata, vm);
+
+  WeightsOptions to_load;
+  to_load.device = shared->device;
+  to_load.pack_dir = options.pack_dir;
+  if (!options.pack_dir.empty()) to_load.library_hash = hash_of_library(lib);
+  PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
+    configure_kernel_threads(shared->threads);
+    ffi::Function function = vm.function(name);
+    std::vector<ffi::AnyView> arguments(from.begin(), from.end());
+    ffi::Any result;
+    function.CallPacked(arguments.data(), static_cast<int32_t>(arguments.size()), &result);
+    return tensors_of(result, name);
+  };
+  TensorCache cache = TensorCache::open(weights);
+  for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
+    shared->params.push_back(tensor);
+  }
+  return std::make_shared<VmModel>(shared);
+}
+
+}  // namespace wherry

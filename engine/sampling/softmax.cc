@@ -1,0 +1,134 @@
+#include "sampling/softmax.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+// The loops over the vocabulary, once for each width of vector; the loader takes the machine's.
+// Where the C library cannot choose (it needs indirect functions), the least of them.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define WHERRY_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#endif
+#ifndef WHERRY_EACH_WIDTH
+#define WHERRY_EACH_WIDTH
+#endif
+
+namespace wherry {
+
+namespace {
+
+constexpr int kLanes = 16;  // accumulators side by side; a vector register holds 4 to 16 of them
+
+inline float bits_to_float(int32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline int32_t float_to_bits(float value) {
+  int32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// Integers in the order of the floats that have these bits, and back.
+inline int32_t flipped(int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
+inline int32_t ordered(float x) { return flipped(float_to_bits(x)); }
+
+struct Range {
+  int32_t low = std::numeric_limits<int32_t>::max();
+  int32_t high = std::numeric_limits<int32_t>::min();
+};
+
+// Of `ordered`: compilers vectorise the maximum of integers, but not that of floats with their NaN.
+WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
+  int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t key = ordered(x[i]);
+    low = key < low ? key : low;
+    high = key > high ? key : high;
+  }
+  return {low, high};
+}
+
+// x = k ln2 + r with |r| <= ln2 / 2; e^x = 2^k e^r, e^r by its Taylor series to r^7.
+inline float exp_inline(float x) {
+  constexpr float kLog2E = 1.44269504f;
+  constexpr float kLn2High = 0.693359375f;  // few bits: k * kLn2High is exact
+  constexpr float kLn2Low = -2.12194440e-4f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer
+  float clamped = x < -87.0f ? -87.0f : x;
+  float shifted = clamped * kLog2E + kRound;
+  float k = shifted - kRound;
+  float r = clamped - k * kLn2High;
+  r = r - k * kLn2Low;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  int32_t exponent = float_to_bits(shifted) - float_to_bits(kRound);
+  float result = p * bits_to_float((exponent + 127) * (1 << 23));
+  return x < -87.0f ? 0.0f : result;
+}
+
+// Sum of up to kSoftmaxBlock exponentials, which go to out. Two loops: compilers vectorise the
+// first over its elements and the second over its lanes, but neither when they are one.
+WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float scale, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
+  float sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += out[i + lane];
+  }
+  double total = 0;
+  for (float sum : sums) total += static_cast<double>(sum);
+  for (; i < n; ++i) total += static_cast<double>(out[i]);
+  return total;
+}
+
+}  // namespace
+
+float exp_float(float x) { return exp_inline(x); }
+
+RowMaximum row_maximum(const float* x, int64_t n) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Range all;
+  int64_t where = 0;  // the block that has the first of the largest
+  for (int64_t start = 0; start < n; start += kSoftmaxBlock) {
+    Range here = range(x + start, std::min(kSoftmaxBlock, n - start));
+    if (here.high > all.high) where = start;
+    all = {std::min(all.low, here.low), std::max(all.high, here.high)};
+  }
+  // NaN lie beyond both infinities.
+  bool valid = all.high < ordered(kInfinity) && all.high > ordered(-kInfinity) &&
+               all.low >= ordered(-kInfinity);
+  if (!valid) return {-kInfinity, -1, false};
+  float value = bits_to_float(flipped(all.high));
+  // Zeros of both signs are equal as numbers, so one of an earlier block may be the first.
+  const float* first = std::find(value == 0 ? x : x + where, x + n, value);
+  return {*first, static_cast<int32_t>(first - x), true};
+}
+
+double exponentials(const float* x, int64_t n, float maximum, float inverse_temperature, float* out,
+                    double* block_sums) {
+  float scratch[kSoftmaxBlock];
+  double total = 0;
+  for (int64_t start = 0; start < n; start += kSoftmaxBlock) {
+    int64_t count = std::min(kSoftmaxBlock, n - start);
+    float* to = out == nullptr ? scratch : out + start;
+    double sum = block(x + start, count, maximum, inverse_temperature, to);
+    if (block_sums != nullptr) block_sums[start / kSoftmaxBlock] = sum;
+    total += sum;
+  }
+  return total;
+}
+
+}  // namespace wherry

@@ -1,0 +1,59 @@
+// The one exception of the core: a core_status and a text that says what to do.
+#ifndef WHERRY_ENGINE_SUPPORT_ERROR_H_
+#define WHERRY_ENGINE_SUPPORT_ERROR_H_
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "wherry.h"
+
+namespace wherry {
+
+class Error : public std::runtime_error {
+ public:
+  Error(core_status status, const std::string& message)
+      : std::runtime_error(message), status_(status) {}
+  core_status status() const { return status_; }
+
+ private:
+  core_status status_;
+};
+
+// Concatenates with operator<<.
+template <typename... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// What is wrong with an input, gathered so that one error names everything.
+class Problems {
+ public:
+  template <typename... Parts>
+  void add(const Parts&... parts) {
+    lines_.push_back(concat(parts...));
+  }
+  bool empty() const { return lines_.empty(); }
+
+  // Throws Error(status, "<title>:\n  - ...") unless there is no problem.
+  void raise(core_status status, const std::string& title) const {
+    if (lines_.empty()) return;
+    constexpr size_t kShown = 40;
+    std::string text = title + ":";
+    for (size_t i = 0; i < lines_.size() && i < kShown; ++i) text += "\n  - " + lines_[i];
+    if (lines_.size() > kShown) {
+      text += concat("\n  ... and ", lines_.size() - kShown, " more");
+    }
+    throw Error(status, text);
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SUPPORT_ERROR_H_

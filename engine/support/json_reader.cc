@@ -1,0 +1,132 @@
+#include "support/json_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace wherry {
+
+namespace {
+
+// A JSON value as T without conversions: `true` is no integer, 3 is no string.
+std::optional<int64_t> exact(const ffi::Any& value, int64_t*) {
+  if (value.type_index() != ffi::TypeIndex::kTVMFFIInt) return std::nullopt;
+  return value.cast<int64_t>();
+}
+
+std::optional<std::string> exact(const ffi::Any& value, std::string*) {
+  if (auto text = value.try_cast<ffi::String>()) return std::string(*text);
+  return std::nullopt;
+}
+
+std::optional<ffi::json::Object> exact(const ffi::Any& value, ffi::json::Object*) {
+  return value.as<ffi::json::Object>();
+}
+
+template <typename T>
+std::optional<T> exact(const ffi::Any& value) {
+  return exact(value, static_cast<T*>(nullptr));
+}
+
+}  // namespace
+
+ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
+                                    core_status status) {
+  ffi::String problem;
+  ffi::Any value = ffi::json::Parse(ffi::String(text), &problem);
+  if (!problem.empty()) throw Error(status, concat(what, " is not JSON: ", std::string(problem)));
+  auto object = value.as<ffi::json::Object>();
+  if (!object.has_value()) throw Error(status, concat(what, " must be a JSON object"));
+  return *object;
+}
+
+JsonReader::JsonReader(ffi::json::Object object, std::string where, Problems& problems)
+    : object_(std::move(object)), where_(std::move(where)), problems_(problems) {}
+
+std::optional<ffi::Any> JsonReader::find(const char* key) const {
+  auto it = object_.find(ffi::String(key));
+  if (it == object_.end()) return std::nullopt;
+  return (*it).second;
+}
+
+bool JsonReader::has(const char* key) const { return find(key).has_value(); }
+
+template <typename T>
+T JsonReader::read(const char* key, const char* type) {
+  std::optional<ffi::Any> value = find(key);
+  if (!value) {
+    problems_.add(where_, " lacks \"", key, "\" (", type, ")");
+    return T();
+  }
+  std::optional<T> result = exact<T>(*value);
+  if (!result) {
+    problems_.add(where_, ": \"", key, "\" must be ", type);
+    return T();
+  }
+  return *result;
+}
+
+template <typename T>
+std::vector<T> JsonReader::read_array(const char* key, const char* type) {
+  std::optional<ffi::Any> value = find(key);
+  if (!value) {
+    problems_.add(where_, " lacks \"", key, "\" (a list of ", type, "s)");
+    return {};
+  }
+  std::vector<T> result;
+  if (auto array = value->as<ffi::json::Array>()) {
+    for (const ffi::Any& item : *array) {
+      if (std::optional<T> element = exact<T>(item)) result.push_back(*element);
+    }
+    if (result.size() == array->size()) return result;
+  }
+  problems_.add(where_, ": \"", key, "\" must be a list of ", type, "s");
+  return {};
+}
+
+int64_t JsonReader::integer(const char* key) { return read<int64_t>(key, "an integer"); }
+std::string JsonReader::string(const char* key) { return read<std::string>(key, "a string"); }
+
+std::vector<int64_t> JsonReader::integers(const char* key) {
+  return read_array<int64_t>(key, "integer");
+}
+
+std::vector<std::string> JsonReader::strings(const char* key) {
+  return read_array<std::string>(key, "string");
+}
+
+std::vector<ffi::json::Object> JsonReader::objects(const char* key) {
+  std::optional<ffi::Any> value = find(key);
+  if (!value) {
+    problems_.add(where_, " lacks \"", key, "\" (a list of objects)");
+    return {};
+  }
+  std::vector<ffi::json::Object> result;
+  if (auto array = value->as<ffi::json::Array>()) {
+    for (const ffi::Any& item : *array) {
+      if (auto object = exact<ffi::json::Object>(item)) result.push_back(*object);
+    }
+    if (result.size() == array->size()) return result;
+  }
+  problems_.add(where_, ": \"", key, "\" must be a list of objects");
+  return {};
+}
+
+int64_t JsonReader::integer_or(const char* key, int64_t otherwise) {
+  return has(key) ? integer(key) : otherwise;
+}
+
+std::string JsonReader::string_or(const char* key, const std::string& otherwise) {
+  return has(key) ? string(key) : otherwise;
+}
+
+void JsonReader::only(const std::vector<std::string>& known) {
+  for (const auto& [key, value] : object_) {
+    std::string name = exact<std::string>(key).value_or("?");
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string accepted;
+    for (const std::string& k : known) accepted += (accepted.empty() ? "" : ", ") + k;
+    problems_.add(where_, ": unknown key \"", name, "\"; known are ", accepted);
+  }
+}
+
+}  // namespace wherry

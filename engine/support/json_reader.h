@@ -1,0 +1,58 @@
+// Typed reading of tvm-ffi's JSON values; every mismatch becomes a line in a list of problems.
+#ifndef WHERRY_ENGINE_SUPPORT_JSON_READER_H_
+#define WHERRY_ENGINE_SUPPORT_JSON_READER_H_
+
+#include <tvm/ffi/extra/json.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/error.h"
+
+namespace wherry {
+
+namespace ffi = tvm::ffi;
+
+// Parses `text`, which must hold an object; `what` names it in errors of the given status.
+ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
+                                    core_status status);
+
+// Reads the fields of one object. A field that is missing or of another type adds a problem and
+// yields a default, so that reading goes on and all problems come out together.
+class JsonReader {
+ public:
+  // `where` starts each problem ("params[3]"); both references must outlive the reader.
+  JsonReader(ffi::json::Object object, std::string where, Problems& problems);
+
+  bool has(const char* key) const;
+  int64_t integer(const char* key);
+  std::string string(const char* key);
+  std::vector<int64_t> integers(const char* key);
+  std::vector<std::string> strings(const char* key);
+  std::vector<ffi::json::Object> objects(const char* key);
+
+  int64_t integer_or(const char* key, int64_t otherwise);
+  std::string string_or(const char* key, const std::string& otherwise);
+
+  // Adds a problem for each key that is not among `known`.
+  void only(const std::vector<std::string>& known);
+
+  const std::string& where() const { return where_; }
+
+ private:
+  std::optional<ffi::Any> find(const char* key) const;
+  template <typename T>
+  T read(const char* key, const char* type);
+  template <typename T>
+  std::vector<T> read_array(const char* key, const char* type);
+
+  ffi::json::Object object_;
+  std::string where_;
+  Problems& problems_;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SUPPORT_JSON_READER_H_

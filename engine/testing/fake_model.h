@@ -1,0 +1,50 @@
+// A model for tests: its logits are a function of the sequence's tokens so far, read back through
+// the page tables from a state that earlier steps wrote. A wrong page, position, index or chunk
+// gives other tokens than fake_output(), or an exception.
+#ifndef WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
+#define WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "model/model.h"
+#include "wherry.h"
+
+namespace wherry {
+
+struct FakeOptions {
+  int64_t vocab = 64;
+  int64_t context = 64;
+  int64_t page_size = 4;
+};
+
+class FakeModel : public Model {
+ public:
+  explicit FakeModel(FakeOptions options = {});
+  const Metadata& metadata() const override { return metadata_; }
+  std::unique_ptr<Session> open(const SessionLimits& limits) const override;
+
+  // Called with each batch in launch; may throw, or block.
+  std::function<void(const Batch&)> on_launch;
+  // Called with the logits of each row and the number of tokens they follow.
+  std::function<void(float* row, int64_t tokens)> on_logits;
+
+ private:
+  Metadata metadata_;
+};
+
+// The logits after `tokens`, [vocab].
+std::vector<float> fake_logits(const std::vector<int32_t>& tokens, int64_t vocab);
+
+// What a request must give: fake_logits and StandardSampler, one token at a time, without an
+// engine. Ends by itself with CORE_STOP or CORE_LENGTH.
+std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
+                                 const core_params& params, int64_t context);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_TESTING_FAKE_MODEL_H_

@@ -1,0 +1,135 @@
+#include "weights/tensor_cache.h"
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "model/metadata.h"
+#include "support/json_reader.h"
+#include "weights/mapped_file.h"
+
+namespace wherry {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t shard_bytes,
+                          const std::string& where, Problems& problems) {
+  JsonReader reader(object, where, problems);
+  StoredTensor tensor;
+  tensor.shard = shard;
+  tensor.name = reader.string("name");
+  tensor.shape = reader.integers("shape");
+  tensor.dtype = parse_dtype(reader.string("dtype"), tensor.name, problems);
+  tensor.offset = reader.integer("byteOffset");
+  tensor.nbytes = reader.integer("nbytes");
+  std::string format = reader.string_or("format", "raw");
+  tensor.as_bf16 = format == "f32-to-bf16" && tensor.dtype.code == kDLFloat &&
+                   tensor.dtype.bits == 32;  // with any other dtype mlc-llm stores it raw
+  if (format != "raw" && format != "f32-to-bf16") {
+    problems.add(tensor.name, ": format \"", format, "\"; known are raw, f32-to-bf16");
+  }
+  for (int64_t extent : tensor.shape) {
+    if (extent < 0) problems.add(tensor.name, ": \"shape\" has the extent ", extent);
+  }
+  int64_t expected = tensor_bytes(tensor.dtype, tensor.shape) / (tensor.as_bf16 ? 2 : 1);
+  if (tensor.nbytes != expected) {
+    problems.add(tensor.name, ": ", tensor.nbytes, " bytes; ", describe(tensor.dtype, tensor.shape),
+                 " takes ", expected);
+  }
+  if (tensor.offset < 0 || tensor.nbytes < 0 || tensor.offset > shard_bytes - tensor.nbytes) {
+    problems.add(tensor.name, ": bytes ", tensor.offset, " + ", tensor.nbytes,
+                 " lie outside its shard of ", shard_bytes);
+  }
+  return tensor;
+}
+
+// The shard's file, checked; a path that leaves the folder is refused.
+Shard parse_shard(JsonReader& reader, const fs::path& folder, Problems& problems) {
+  fs::path relative = reader.string("dataPath");
+  Shard shard{(folder / relative).string(), reader.integer("nbytes")};
+  std::string format = reader.string_or("format", "raw-shard");
+  if (format != "raw-shard") {
+    problems.add(reader.where(), ": format \"", format, "\"; known is raw-shard");
+  }
+  bool leaves = relative.is_absolute();
+  for (const fs::path& part : relative) leaves = leaves || part == "..";
+  if (leaves) {
+    problems.add(reader.where(), ": ", relative.string(), " is outside the folder");
+    return shard;
+  }
+  std::error_code error;
+  uintmax_t size = fs::file_size(shard.path, error);
+  if (error) {
+    problems.add(shard.path, ": ", error.message());
+  } else if (static_cast<int64_t>(size) < shard.nbytes) {
+    problems.add(shard.path, " has ", size, " bytes; the index says ", shard.nbytes);
+  }
+  return shard;
+}
+
+// Upper 16 bits of each float32 -> the float32.
+ffi::Tensor widen_bf16(const char* data, const StoredTensor& stored) {
+  ffi::Tensor tensor = allocate_host(stored.shape, stored.dtype);
+  auto* out = static_cast<uint32_t*>(tensor.data_ptr());
+  for (int64_t i = 0; i < stored.nbytes / 2; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * i, 2);
+    out[i] = static_cast<uint32_t>(bits) << 16;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+TensorCache TensorCache::open(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "tensor-cache.json").string();
+  TensorCache cache;
+  cache.index_text_ = read_file(path);
+  Problems problems;
+  JsonReader root(parse_json_object(cache.index_text_, path, CORE_INCOMPATIBLE), path, problems);
+  for (const ffi::json::Object& object : root.objects("records")) {
+    size_t i = cache.shards_.size();
+    JsonReader reader(object, concat("records[", i, "]"), problems);
+    cache.shards_.push_back(parse_shard(reader, folder, problems));
+    size_t j = 0;
+    for (const ffi::json::Object& record : reader.objects("records")) {
+      std::string where = concat("records[", i, "].records[", j++, "]");
+      StoredTensor tensor = parse_tensor(record, i, cache.shards_[i].nbytes, where, problems);
+      std::string name = tensor.name;
+      if (!cache.tensors_.emplace(name, std::move(tensor)).second) {
+        problems.add(name, " is listed twice");
+      }
+    }
+  }
+  problems.raise(CORE_INCOMPATIBLE, "the weights in " + folder + " cannot be used");
+  return cache;
+}
+
+const StoredTensor* TensorCache::find(const std::string& name) const {
+  auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+
+ffi::Tensor TensorCache::load(const StoredTensor& stored) const {
+  mapped_.resize(shards_.size());
+  std::shared_ptr<const MappedFile> file = mapped_[stored.shard].lock();
+  if (!file) {
+    file = MappedFile::open(shards_[stored.shard].path);
+    mapped_[stored.shard] = file;
+  }
+  if (static_cast<int64_t>(file->size()) < stored.offset + stored.nbytes) {
+    throw Error(CORE_INCOMPATIBLE, shards_[stored.shard].path + " was cut while it was read");
+  }
+  const char* data = file->data() + stored.offset;
+  if (stored.as_bf16) return widen_bf16(data, stored);
+  if (reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
+    return tensor_over(std::move(file), data, stored.shape, stored.dtype);
+  }
+  ffi::Tensor tensor = allocate_host(stored.shape, stored.dtype);
+  if (stored.nbytes > 0) std::memcpy(tensor.data_ptr(), data, static_cast<size_t>(stored.nbytes));
+  return tensor;
+}
+
+}  // namespace wherry
