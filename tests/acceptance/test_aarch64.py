@@ -16,7 +16,7 @@ import pytest
 from wherry.artifact import cpu_features
 from wherry.compiler.api import Limits, ensure_artifact
 
-from .. import tiny_models
+from ..support import tiny_models
 
 pytestmark = pytest.mark.aarch64
 

@@ -11,7 +11,7 @@ from wherry import artifact
 from wherry.artifact import cpu_features, library_for
 from wherry.compiler.api import Limits, ensure_artifact
 
-from .. import tiny_models
+from ..support import tiny_models
 
 pytestmark = [
     pytest.mark.cpu,

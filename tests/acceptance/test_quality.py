@@ -12,7 +12,7 @@ import transformers
 import wherry
 from wherry.quant.scheme import find
 
-from ..tiny_models import Runner, compiled
+from ..support.tiny_models import Runner, compiled
 
 DEMO = Path(wherry.__path__[0]) / "demo"
 TEXTS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from ..command import environment, wherry
+from ..support.command import environment, wherry
 
 # A trained model that is not part of the product; it lies beside the checkout in development.
 STORIES = Path(__file__).parents[3] / "shared" / "models" / "stories260k"

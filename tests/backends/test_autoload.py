@@ -10,8 +10,8 @@ import pytest
 
 from wherry.plugins import PLUGINS
 
-from ..command import SRC, python
-from ..gpu import device
+from ..support.command import SRC, python
+from ..support.gpu import device
 
 GROUP = r'\[project\.entry-points\."tvm\.backends"\].*\n((?:\w+ = ".*"\n)+)'
 PLAIN = """

@@ -8,8 +8,8 @@ from wherry.devices import list_devices, problems
 from wherry.errors import UsageError
 from wherry.plugins import PLUGINS
 
-from ..command import python
-from ..gpu import device
+from ..support.command import python
+from ..support.gpu import device
 
 
 @pytest.mark.gpu

@@ -19,8 +19,8 @@ from wherry.errors import ToolchainError
 from wherry.runtime import core_library
 from wherry.targets import opencl
 
-from ..command import python
-from ..gpu import device
+from ..support.command import python
+from ..support.gpu import device
 
 _COPIES = itertools.count()
 

@@ -11,7 +11,7 @@ import tvm_ffi
 
 from wherry.devices import list_devices
 
-from ..gpu import device
+from ..support.gpu import device
 
 pytestmark = pytest.mark.gpu
 ONE = struct.pack("<Q", 1)

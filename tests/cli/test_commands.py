@@ -10,8 +10,8 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from wherry.artifact import read_manifest
 
-from ..command import wherry
-from ..tiny_models import save
+from ..support.command import wherry
+from ..support.tiny_models import save
 
 TEXT = ["The fox ran over the hill and saw a small river.", "Once upon a time there was a fox."]
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

@@ -12,14 +12,14 @@ from wherry.errors import UsageError
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
 
-from ..command import python, wherry
+from ..support.command import python, wherry
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
     """A folder with a libcuda.so.1 that has one GPU, and a libcudart.so.13."""
     folder = tmp_path_factory.mktemp("driver")
-    source = str(Path(__file__).parents[1] / "fake_cuda.cc")
+    source = str(Path(__file__).parents[1] / "support" / "fake_cuda.cc")
     for name in ("libcuda.so.1", "libcudart.so.13"):
         command = ["g++", "-shared", "-fPIC", source, "-o", str(folder / name)]
         subprocess.run(command, check=True)

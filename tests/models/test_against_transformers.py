@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from ..tiny_models import Runner, compiled, save
+from ..support.tiny_models import Runner, compiled, save
 
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}

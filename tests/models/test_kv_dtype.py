@@ -9,8 +9,8 @@ from wherry.artifact import read_manifest
 from wherry.errors import UsageError
 from wherry.targets.target import find
 
-from .. import tiny_models
-from ..tiny_models import Runner
+from ..support import tiny_models
+from ..support.tiny_models import Runner
 
 pytestmark = pytest.mark.cpu
 SMALLER = {"float16": 2e-5, "int8": 2e-2}  # and how far the distribution may move, nats

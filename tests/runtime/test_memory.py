@@ -10,7 +10,7 @@ from wherry.plugins import PLUGINS
 from wherry.runtime import memory
 from wherry.runtime.memory import Room
 
-from ..gpu import device
+from ..support.gpu import device
 
 MEMORY = {"weights": 1_000_000, "workspace": 0, "kv_per_token": 1000}
 MANIFEST = SimpleNamespace(name="small", memory=MEMORY)

@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 from wherry.artifact import cpu_features
 from wherry.targets.kernels.cpu import Isa, isa_from_features
 
-from ..builders import KINDS, Build, builder
+from ..support.builders import KINDS, Build, builder
 
 AVX512 = Isa(lanes=16, registers=32, fma=True)
 AVX2 = Isa(lanes=8, registers=16, fma=True)

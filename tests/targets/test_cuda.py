@@ -17,8 +17,8 @@ from wherry.targets.target import find
 from wherry.targets.toolchain import require
 from wherry.targets.variants import CUDA_CODES
 
-from ..device_binaries import CUBIN, EM_CUDA, PTX, Elf, fatbin_entries, packed
-from ..tiny_models import save
+from ..support.device_binaries import CUBIN, EM_CUDA, PTX, Elf, fatbin_entries, packed
+from ..support.tiny_models import save
 
 TWO = "cuda:sm_80+sm_90"
 REQUIRED = "WHERRY_REQUIRE_CUDA"  # set in CI, which installs the extra `cuda`

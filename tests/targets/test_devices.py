@@ -15,9 +15,9 @@ from wherry.runtime.core_native import NativeCore
 from wherry.runtime.loading import device_of
 from wherry.targets.target import find
 
-from ..command import wherry
-from ..gpu import KINDS, device
-from ..tiny_models import Runner, compiled, round_weights, save
+from ..support.command import wherry
+from ..support.gpu import KINDS, device
+from ..support.tiny_models import Runner, compiled, round_weights, save
 
 TOLERANCE = 2e-4  # of a logit, float32
 LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders

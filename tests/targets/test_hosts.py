@@ -19,8 +19,8 @@ from wherry.errors import ArtifactError, UsageError
 from wherry.targets import hosts
 from wherry.targets.target import KINDS, find
 
-from .. import gpu, object_files
-from ..tiny_models import Runner, compiled, save
+from ..support import gpu, object_files
+from ..support.tiny_models import Runner, compiled, save
 
 # Target, host: format, CPU, platform of the objects; what SystemLib is called with begins so.
 MADE = {

@@ -14,8 +14,8 @@ from wherry.runtime.core_library import open_runtime
 from wherry.targets import hosts
 from wherry.targets.target import find
 
-from .. import metal
-from ..tiny_models import Runner, compiled, round_weights, save
+from ..support import metal
+from ..support.tiny_models import Runner, compiled, round_weights, save
 from . import test_devices
 from .test_devices import greedy
 

@@ -9,7 +9,7 @@ import pytest
 import tvm
 import tvm_ffi
 
-from .. import metal
+from ..support import metal
 
 pytestmark = pytest.mark.cpu
 THREADS = 64

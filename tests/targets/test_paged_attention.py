@@ -10,7 +10,7 @@ from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.attend import SPLIT
 from wherry.targets.kernels.specs import BatchTableSpec
 
-from ..builders import KINDS, builder
+from ..support.builders import KINDS, builder
 from .test_cpu_attention import reference
 from .test_cpu_rows import rotated
 

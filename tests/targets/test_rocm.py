@@ -20,8 +20,8 @@ from wherry.targets.rocm_toolchain import find_libraries, find_linker, link
 from wherry.targets.target import find
 from wherry.targets.toolchain import require
 
-from ..device_binaries import EM_AMDGPU, Elf, packed
-from ..tiny_models import save
+from ..support.device_binaries import EM_AMDGPU, Elf, packed
+from ..support.tiny_models import save
 
 REQUIRED = "WHERRY_REQUIRE_ROCM"  # set in CI, which installs lld and rocm-device-libs
 MACHINES = {"gfx90a": 0x3F, "gfx942": 0x4C, "gfx1100": 0x41, "gfx1201": 0x4E}  # of e_flags

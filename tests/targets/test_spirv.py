@@ -16,8 +16,8 @@ from wherry.targets import cpu, naga, spirv, vulkan
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.toolchain import require
 
-from .. import gpu
-from ..tiny_models import save
+from ..support import gpu
+from ..support.tiny_models import save
 from .test_gpu_sources import kernels
 
 SHARED = "var<workgroup> s : array<f32, 4096>;"

@@ -15,8 +15,8 @@ from wherry.errors import WherryError
 from wherry.targets import naga, webgpu
 from wherry.targets.spirv import demands, kernels_of
 
-from .. import gpu
-from ..tiny_models import save
+from ..support import gpu
+from ..support.tiny_models import save
 
 pytestmark = pytest.mark.cpu
 # Model, scheme: whether it needs the feature shader-f16.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SRC = Path(__file__).parent.parent / "src"
+SRC = Path(__file__).parents[2] / "src"
 
 
 def environment(**changes: str) -> dict[str, str]:

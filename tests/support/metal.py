@@ -25,7 +25,7 @@ from wherry.targets.target import find
 from .gpu import on_arrays
 
 REQUIRED = "WHERRY_REQUIRE_CLANG"  # set in CI, where PoCL brings clang
-HERE = Path(__file__).parent / "targets" / "metal"
+HERE = Path(__file__).parents[1] / "targets" / "metal"
 # 15 is the first with _Float16 on x86-64; a plain clang++ may be older.
 CLANGS = (*(f"clang++-{v}" for v in range(25, 14, -1)), "clang++")
 AXES = [f"{scope}.{axis}" for scope in ("blockIdx", "threadIdx") for axis in "xyz"]
