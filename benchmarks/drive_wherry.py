@@ -1,7 +1,7 @@
 """One measured run of Wherry, in a process of its own: prints one JSON object.
 
-Drives the core in this process (`core_add`, `core_step`), with token ids: no tokenizer, no server,
-no stop tokens. A step includes sampling (greedy), which the other side does not do.
+Drives the core in this process (`wherry_engine_add`, `wherry_engine_step`), with token ids: no
+tokenizer, no server, no stop tokens. A step includes sampling (greedy), which the other side does not do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Driver:
         """Run one step; the number of events."""
         n = c_size_t()
         core = self.core
-        core._call("core_step", core._engine, core._events, EVENT_BATCH, byref(n))
+        core._call("wherry_engine_step", core._engine, core._events, EVENT_BATCH, byref(n))
         return n.value
 
     def run(self, steps: int | None = None) -> dict[str, float]:

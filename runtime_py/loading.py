@@ -134,7 +134,7 @@ def native_core(
 def engine_config(
     manifest: Manifest, asked: Mapping[str, int | None], device: str
 ) -> dict[str, int]:
-    """core_create's configuration: what was asked for, else what the model was compiled with.
+    """An engine's configuration: what was asked for, else what the model was compiled with.
 
     The cache gets what the memory of `device`, the core's name of it, leaves.
 

@@ -2,11 +2,14 @@
 
 #include <tvm/ffi/error.h>
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 #include <string>
 
 #include "abi/config.h"
 #include "model/vm_model.h"
+#include "sampling/params.h"
 #include "support/error.h"
 
 namespace {
@@ -15,7 +18,7 @@ using wherry::Error;
 
 thread_local std::string last_error;
 
-int fail(core_status status, std::string text) {
+int fail(wherry_status status, std::string text) {
   last_error = std::move(text);
   return status;
 }
@@ -25,32 +28,32 @@ template <typename Call>
 int guard(const Call& call) noexcept {
   try {
     call();
-    return CORE_OK;
+    return WHERRY_OK;
   } catch (const Error& error) {
     return fail(error.status(), error.what());
   } catch (const tvm::ffi::Error& error) {
     const bool memory = error.kind() == "MemoryError";  // of a device's run time
-    return fail(memory ? CORE_OUT_OF_MEMORY : CORE_INTERNAL,
+    return fail(memory ? WHERRY_OUT_OF_MEMORY : WHERRY_INTERNAL,
                 wherry::concat(std::string(error.kind()), ": ", std::string(error.message())));
   } catch (const std::bad_alloc&) {
-    return fail(CORE_OUT_OF_MEMORY, "out of memory");
+    return fail(WHERRY_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& error) {
-    return fail(CORE_INTERNAL, error.what());
+    return fail(WHERRY_INTERNAL, error.what());
   } catch (...) {
-    return fail(CORE_INTERNAL, "an exception of an unknown kind");
+    return fail(WHERRY_INTERNAL, "an exception of an unknown kind");
   }
 }
 
 template <typename T>
 T& required(T* pointer, const char* name) {
-  if (pointer == nullptr) throw Error(CORE_INVALID_ARGUMENT, wherry::concat(name, " is null"));
+  if (pointer == nullptr) throw Error(WHERRY_INVALID_ARGUMENT, wherry::concat(name, " is null"));
   return *pointer;
 }
 
-// Calls that hand out events: *n is set whatever happens, and the reason of a CORE_ERROR among
+// Calls that hand out events: *n is set whatever happens, and the reason of a WHERRY_ERROR among
 // them becomes this thread's last error.
 template <typename Call>
-int guard_events(core_engine* engine, size_t* n, const Call& call) noexcept {
+int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
   return guard([&] {
     required(n, "n") = 0;
     std::string error;
@@ -63,101 +66,110 @@ int guard_events(core_engine* engine, size_t* n, const Call& call) noexcept {
 
 extern "C" {
 
-int core_version(void) { return WHERRY_ABI_VERSION; }
-const char* core_last_error(void) { return last_error.c_str(); }
+int wherry_abi_version(void) { return WHERRY_ABI_VERSION; }
+const char* wherry_last_error(void) { return last_error.c_str(); }
 
-int core_model_load(const char* lib, const char* weights, const char* device,
-                    const char* options_json, core_model** out) {
+int wherry_model_load(const char* lib, const char* weights, const char* device,
+                      const char* options_json, wherry_model** out) {
   return guard([&] {
     required(out, "out") = nullptr;
     required(lib, "lib");
     required(weights, "weights");
     wherry::ModelOptions options = wherry::parse_model_options(options_json);
     auto model = wherry::load_vm_model(lib, weights, device == nullptr ? "cpu" : device, options);
-    *out = new core_model{std::move(model)};
+    *out = new wherry_model{std::move(model)};
   });
 }
 
-int core_model_free(core_model* model) {
+int wherry_model_free(wherry_model* model) {
   return guard([&] { delete model; });
 }
 
-const char* core_model_metadata(const core_model* model) {
+const char* wherry_model_metadata(const wherry_model* model) {
   return model == nullptr ? nullptr : model->model->metadata().json.c_str();
 }
 
-int core_create(core_model* model, core_model* draft, const char* config_json, core_engine** out) {
+int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* config_json,
+                         wherry_engine** out) {
   return guard([&] {
     required(out, "out") = nullptr;
     required(model, "model");
-    if (draft != nullptr) throw Error(CORE_INVALID_ARGUMENT, "draft must be null in this version");
+    if (draft != nullptr)
+      throw Error(WHERRY_INVALID_ARGUMENT, "draft must be null in this version");
     auto config = wherry::parse_engine_config(config_json, model->model->metadata());
-    *out = new core_engine{{model->model, config}};
+    *out = new wherry_engine{{model->model, config}};
   });
 }
 
-int core_destroy(core_engine* engine) {
+int wherry_engine_destroy(wherry_engine* engine) {
   return guard([&] { delete engine; });
 }
 
-int core_reset(core_engine* engine) {
+int wherry_engine_reset(wherry_engine* engine) {
   return guard([&] { required(engine, "engine").engine.reset(); });
 }
 
-void core_params_init(core_params* params) {
-  if (params == nullptr) return;
-  *params = core_params{};
-  params->temperature = 1;
-  params->top_p = 1;
-  params->repetition_penalty = 1;
+int wherry_engine_clear_cache(wherry_engine* engine) {
+  return guard([&] { required(engine, "engine").engine.clear_cache(); });
 }
 
-int core_add(core_engine* engine, uint64_t id, const int32_t* tokens, size_t n,
-             const core_params* params) {
-  return guard(
-      [&] { required(engine, "engine").engine.add(id, tokens, n, required(params, "params")); });
+void wherry_params_init(wherry_params* params) {
+  if (params != nullptr) *params = wherry::default_params();
 }
 
-int core_abort(core_engine* engine, uint64_t id) {
+int wherry_engine_add(wherry_engine* engine, uint64_t id, const int32_t* tokens, size_t n,
+                      const wherry_params* params) {
+  return guard([&] {
+    wherry_params current = wherry::current_params(required(params, "params"));
+    required(engine, "engine").engine.add(id, tokens, n, current);
+  });
+}
+
+int wherry_engine_abort(wherry_engine* engine, uint64_t id) {
   return guard([&] { required(engine, "engine").engine.abort(id); });
 }
 
-int core_step_launch(core_engine* engine) {
+int wherry_engine_launch(wherry_engine* engine) {
   return guard([&] { required(engine, "engine").engine.launch(); });
 }
 
-int core_step_collect(core_engine* engine, core_event* events, size_t cap, size_t* n) {
+int wherry_engine_collect(wherry_engine* engine, wherry_event* events, size_t cap, size_t* n) {
   return guard_events(engine, n, [&](wherry::Engine& e, std::string* error) {
     return e.collect(events, cap, error);
   });
 }
 
-int core_step(core_engine* engine, core_event* events, size_t cap, size_t* n) {
+int wherry_engine_step(wherry_engine* engine, wherry_event* events, size_t cap, size_t* n) {
   return guard_events(
       engine, n, [&](wherry::Engine& e, std::string* error) { return e.step(events, cap, error); });
 }
 
-int core_start(core_engine* engine) {
+int wherry_engine_start(wherry_engine* engine) {
   return guard([&] { required(engine, "engine").engine.start(); });
 }
 
-int core_stop(core_engine* engine) {
+int wherry_engine_stop(wherry_engine* engine) {
   return guard([&] { required(engine, "engine").engine.stop(); });
 }
 
-int core_wait_events(core_engine* engine, core_event* events, size_t cap, int timeout_ms,
-                     size_t* n) {
+int wherry_engine_wait(wherry_engine* engine, wherry_event* events, size_t cap, int timeout_ms,
+                       size_t* n) {
   return guard_events(engine, n, [&](wherry::Engine& e, std::string* error) {
     return e.wait(events, cap, timeout_ms, error);
   });
 }
 
-int core_wake(core_engine* engine) {
+int wherry_engine_wake(wherry_engine* engine) {
   return guard([&] { required(engine, "engine").engine.wake(); });
 }
 
-int core_stats(core_engine* engine, core_stats_t* out) {
-  return guard([&] { required(out, "out") = required(engine, "engine").engine.stats(); });
+int wherry_engine_stats(wherry_engine* engine, wherry_stats* out) {
+  return guard([&] {
+    size_t size = std::min(required(out, "out").size, sizeof(wherry_stats));
+    wherry_stats stats = required(engine, "engine").engine.stats();
+    stats.size = size;
+    std::memcpy(out, &stats, size);
+  });
 }
 
 }  // extern "C"

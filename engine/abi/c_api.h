@@ -8,11 +8,11 @@
 #include "scheduling/engine.h"
 #include "wherry.h"
 
-struct core_model {
+struct wherry_model {
   std::shared_ptr<const wherry::Model> model;
 };
 
-struct core_engine {
+struct wherry_engine {
   wherry::Engine engine;
 };
 

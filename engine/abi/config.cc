@@ -10,7 +10,7 @@ namespace {
 
 JsonReader reader_of(const char* json, const char* what, Problems& problems) {
   std::string text = json == nullptr || *json == '\0' ? "{}" : json;
-  return {parse_json_object(text, what, CORE_INVALID_ARGUMENT), what, problems};
+  return {parse_json_object(text, what, WHERRY_INVALID_ARGUMENT), what, problems};
 }
 
 int64_t bounded(JsonReader& reader, const char* key, int64_t otherwise, int64_t low, int64_t high,
@@ -31,7 +31,7 @@ ModelOptions parse_model_options(const char* json) {
   ModelOptions options;
   options.threads = static_cast<int>(bounded(reader, "threads", 0, 0, 1024, problems));
   options.pack_dir = reader.string_or("pack_dir", "");
-  problems.raise(CORE_INVALID_ARGUMENT, "the model's options are wrong");
+  problems.raise(WHERRY_INVALID_ARGUMENT, "the model's options are wrong");
   return options;
 }
 
@@ -56,7 +56,7 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
     problems.add("\"prefill_chunk\" is ", chunk, ", but it is the number of rows of one step and ",
                  "must hold max_batch (", max_batch, ") of them");
   }
-  problems.raise(CORE_INVALID_ARGUMENT, "the engine's configuration is wrong");
+  problems.raise(WHERRY_INVALID_ARGUMENT, "the engine's configuration is wrong");
 
   config.max_batch = static_cast<int>(max_batch);
   config.context = static_cast<int>(context);

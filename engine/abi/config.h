@@ -1,4 +1,4 @@
-// The JSON records of core_model_load and core_create.
+// The JSON records of wherry_model_load and wherry_engine_create.
 #ifndef WHERRY_ENGINE_ABI_CONFIG_H_
 #define WHERRY_ENGINE_ABI_CONFIG_H_
 
@@ -21,7 +21,7 @@ struct EngineConfig {
   int prefill_chunk = 0;  // rows (tokens) of one step, >= max_batch
 };
 
-// Null and "" are "{}". Throws CORE_INVALID_ARGUMENT with all that is wrong.
+// Null and "" are "{}". Throws WHERRY_INVALID_ARGUMENT with all that is wrong.
 ModelOptions parse_model_options(const char* json);
 
 // Defaults: max_batch 8, context the library's (or kv_tokens if less), kv_tokens

@@ -44,7 +44,7 @@ TEST(the_library_bounds_the_step) {
   CHECK_EQ(parse_engine_config("{}", small).max_batch, 4);
   CHECK_EQ(parse_engine_config("{}", small).prefill_chunk, 32);
   std::string text =
-      ERROR_OF(CORE_INVALID_ARGUMENT,
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
                parse_engine_config(R"({"max_batch": 5, "prefill_chunk": 33})", small));
   CHECK_CONTAINS(text, "\"max_batch\" is 5; accepted are 1..4");
   CHECK_CONTAINS(text, "\"prefill_chunk\" is 33; accepted are 1..32");
@@ -52,30 +52,30 @@ TEST(the_library_bounds_the_step) {
 
 TEST(everything_wrong_is_named) {
   std::string text =
-      ERROR_OF(CORE_INVALID_ARGUMENT,
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
                parse_engine_config(
                    R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})", library()));
   CHECK_CONTAINS(text, "\"max_batch\" is 0; accepted are 1..4096");
   CHECK_CONTAINS(text, "\"context\" is 513; accepted are 2..512");
   CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");
   CHECK_CONTAINS(text, "unknown key \"kv\"; known are max_batch, context, kv_tokens");
-  CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, parse_model_options(R"({"thread": true})")),
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"thread": true})")),
                  "unknown key \"thread\"; known are threads, pack_dir");
-  ERROR_OF(CORE_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
-  ERROR_OF(CORE_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
 }
 
 TEST(a_step_must_hold_the_batch) {
   CHECK_CONTAINS(
-      ERROR_OF(CORE_INVALID_ARGUMENT,
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
                parse_engine_config(R"({"max_batch": 8, "prefill_chunk": 7})", library())),
       "must hold max_batch (8)");
 }
 
 TEST(what_is_no_object_is_refused) {
   for (const char* text : {"{", "[]", "3", "{}{}", "nonsense"}) {
-    ERROR_OF(CORE_INVALID_ARGUMENT, parse_model_options(text));
-    ERROR_OF(CORE_INVALID_ARGUMENT, parse_engine_config(text, library()));
+    ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(text));
+    ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(text, library()));
   }
 }
 

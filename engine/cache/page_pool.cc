@@ -10,7 +10,7 @@ PagePool::PagePool(int32_t pages) : references_(static_cast<size_t>(pages), 0) {
 }
 
 int32_t PagePool::take() {
-  if (free_.empty()) throw Error(CORE_INTERNAL, "the cache has no free page left to take");
+  if (free_.empty()) throw Error(WHERRY_INTERNAL, "the cache has no free page left to take");
   int32_t page = free_.back();
   free_.pop_back();
   references_[static_cast<size_t>(page)] = 1;
@@ -19,13 +19,13 @@ int32_t PagePool::take() {
 
 void PagePool::share(int32_t page) {
   int32_t& count = references_.at(static_cast<size_t>(page));
-  if (count == 0) throw Error(CORE_INTERNAL, concat("page ", page, " is shared but not in use"));
+  if (count == 0) throw Error(WHERRY_INTERNAL, concat("page ", page, " is shared but not in use"));
   ++count;
 }
 
 void PagePool::release(int32_t page) {
   int32_t& count = references_.at(static_cast<size_t>(page));
-  if (count == 0) throw Error(CORE_INTERNAL, concat("page ", page, " is released twice"));
+  if (count == 0) throw Error(WHERRY_INTERNAL, concat("page ", page, " is released twice"));
   if (--count == 0) free_.push_back(page);
 }
 

@@ -13,7 +13,7 @@ TEST(pages_are_distinct_and_come_back) {
   for (int i = 0; i < 5; ++i) taken.insert(pool.take());
   CHECK((taken == std::set<int32_t>{0, 1, 2, 3, 4}));
   CHECK_EQ(pool.available(), 0);
-  ERROR_OF(CORE_INTERNAL, pool.take());
+  ERROR_OF(WHERRY_INTERNAL, pool.take());
   pool.release(3);
   CHECK_EQ(pool.take(), 3);
 }
@@ -26,8 +26,8 @@ TEST(a_shared_page_stays_until_the_last_owner_goes) {
   CHECK_EQ(pool.available(), 1);
   pool.release(page);
   CHECK_EQ(pool.available(), 2);
-  ERROR_OF(CORE_INTERNAL, pool.release(page));
-  ERROR_OF(CORE_INTERNAL, pool.share(page));
+  ERROR_OF(WHERRY_INTERNAL, pool.release(page));
+  ERROR_OF(WHERRY_INTERNAL, pool.share(page));
 }
 
 TEST(a_sequence_grows_by_whole_pages_and_returns_them) {

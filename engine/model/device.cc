@@ -15,7 +15,7 @@ struct HostAllocation {
     // calloc, not aligned_alloc and memset: untouched pages of a large cache cost nothing.
     block = std::calloc(1, bytes + kAlignment);
     if (block == nullptr) {
-      throw Error(CORE_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
+      throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
     }
     uintptr_t address = reinterpret_cast<uintptr_t>(block);
     tensor->data = static_cast<char*>(block) + (kAlignment - address % kAlignment);
@@ -60,7 +60,7 @@ DLDevice parse_device(const std::string& text) {
   for (const auto& [name, type] : kKinds) {
     if (digits && kind == name) return DLDevice{type, std::stoi(index)};
   }
-  throw Error(CORE_INVALID_ARGUMENT,
+  throw Error(WHERRY_INVALID_ARGUMENT,
               concat("device \"", text, "\"; accepted are cpu, cuda, opencl, vulkan, metal, ",
                      "webgpu, rocm, each with or without \":<index>\""));
 }

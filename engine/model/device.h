@@ -19,13 +19,13 @@ namespace ffi = tvm::ffi;
 // What TVM's run time gives its own tensors (kAllocAlignment), so what its kernels may count on.
 constexpr size_t kAlignment = 64;
 
-// "cpu", "cuda:1" -> DLDevice. Throws CORE_INVALID_ARGUMENT for a kind that is not known.
+// "cpu", "cuda:1" -> DLDevice. Throws WHERRY_INVALID_ARGUMENT for a kind that is not known.
 DLDevice parse_device(const std::string& text);
 
 inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 
 // Zeroed host memory; the system gives large blocks page by page, at the first write.
-// Throws CORE_OUT_OF_MEMORY.
+// Throws WHERRY_OUT_OF_MEMORY.
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype);
 
 // A read-only tensor over mapped bytes; keeps the mapping alive.

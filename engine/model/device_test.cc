@@ -10,7 +10,8 @@ TEST(names_of_devices) {
   CHECK_EQ(parse_device("cuda:3").device_type, kDLCUDA);
   CHECK_EQ(parse_device("cuda:3").device_id, 3);
   for (const char* wrong : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999", "CPU"}) {
-    CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, parse_device(wrong)), "accepted are cpu, cuda");
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_device(wrong)),
+                   "accepted are cpu, cuda");
   }
 }
 

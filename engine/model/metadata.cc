@@ -81,7 +81,7 @@ int64_t tensor_bytes(DLDataType dtype, const std::vector<int64_t>& shape) {
 Metadata parse_metadata(const std::string& json) {
   Problems problems;
   const std::string what = "the library's metadata";
-  JsonReader reader(parse_json_object(json, what, CORE_INCOMPATIBLE), what, problems);
+  JsonReader reader(parse_json_object(json, what, WHERRY_INCOMPATIBLE), what, problems);
   Metadata metadata;
   metadata.json = json;
   int64_t schema = reader.integer("schema");
@@ -110,7 +110,7 @@ Metadata parse_metadata(const std::string& json) {
     const std::string& name = metadata.params.back().name;
     if (!names.insert(name).second) problems.add("parameter ", name, " is listed twice");
   }
-  problems.raise(CORE_INCOMPATIBLE,
+  problems.raise(WHERRY_INCOMPATIBLE,
                  "the library cannot be used with this core (compile the model again)");
   return metadata;
 }

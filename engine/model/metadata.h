@@ -44,7 +44,7 @@ struct Metadata {
   std::vector<ParamSpec> params;
 };
 
-// Throws CORE_INCOMPATIBLE with all that is wrong.
+// Throws WHERRY_INCOMPATIBLE with all that is wrong.
 Metadata parse_metadata(const std::string& json);
 
 // Reads "float16"; adds a problem that starts with `where` if there is no such dtype.

@@ -48,13 +48,13 @@ TEST(names_what_is_wrong) {
       {"\"w\"", "\"norm\"", "parameter norm is listed twice"},
   };
   for (const auto& [from, to, message] : cases) {
-    CHECK_CONTAINS(ERROR_OF(CORE_INCOMPATIBLE, parse_metadata(good(from, to))), message);
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(good(from, to))), message);
   }
-  ERROR_OF(CORE_INCOMPATIBLE, parse_metadata("not JSON"));
+  ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("not JSON"));
 }
 
 TEST(gathers_all_of_it) {
-  std::string text = ERROR_OF(CORE_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
+  std::string text = ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
   for (const char* key :
        {"interface", "name", "vocab_size", "context", "page_size", "state", "params"}) {
     CHECK_CONTAINS(text, concat("lacks \"", key, "\""));

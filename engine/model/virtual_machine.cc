@@ -23,7 +23,7 @@ ffi::Module open_library(const std::string& lib) {
   std::error_code error;
   std::filesystem::path path = std::filesystem::absolute(lib, error);  // dlopen searches for names
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error(CORE_NOT_FOUND, "no compiled library " + lib);
+    throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);
   }
   return ffi::Module::LoadFromFile(path.string());
 }
@@ -40,13 +40,14 @@ ffi::Function open_executable(const std::string& lib) {
     }
   } catch (const ffi::Error& error) {
     const bool no_runtime = !ffi::Function::GetGlobal("vm.builtin.copy").has_value();
-    throw Error(CORE_INCOMPATIBLE,
+    throw Error(WHERRY_INCOMPATIBLE,
                 concat(lib, " cannot be loaded: ", std::string(error.message()),
                        no_runtime ? "\nTVM's run time is not in this process: load libtvm_runtime "
                                     "(with RTLD_GLOBAL) first"
                                   : ""));
   }
-  throw Error(CORE_INCOMPATIBLE, lib + " is not a compiled model: it holds no Relax VM executable");
+  throw Error(WHERRY_INCOMPATIBLE,
+              lib + " is not a compiled model: it holds no Relax VM executable");
 }
 
 uint64_t hash_of_library(const std::string& lib) {
@@ -70,7 +71,7 @@ VirtualMachine::VirtualMachine(const ffi::Function& executable, DLDevice device)
 ffi::Function VirtualMachine::function(const std::string& name) const {
   auto found = module_->GetFunction(name);
   if (!found.has_value()) {
-    throw Error(CORE_INCOMPATIBLE, concat("the library has no function \"", name, "\""));
+    throw Error(WHERRY_INCOMPATIBLE, concat("the library has no function \"", name, "\""));
   }
   return *found;
 }

@@ -12,7 +12,7 @@
 namespace wherry {
 
 // The executable in a library (a file, or "system:<prefix>"). Each call of the function makes a
-// new VM; it keeps the library's code in memory. Throws CORE_NOT_FOUND or CORE_INCOMPATIBLE.
+// new VM; it keeps the library's code in memory. Throws WHERRY_NOT_FOUND or WHERRY_INCOMPATIBLE.
 ffi::Function open_executable(const std::string& lib);
 
 // Of the library's bytes; of the prefix for one linked into the program.
@@ -23,7 +23,7 @@ class VirtualMachine {
  public:
   VirtualMachine(const ffi::Function& executable, DLDevice device);
 
-  // Throws CORE_INCOMPATIBLE if the library has no such function.
+  // Throws WHERRY_INCOMPATIBLE if the library has no such function.
   ffi::Function function(const std::string& name) const;
 
  private:

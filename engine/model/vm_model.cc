@@ -30,7 +30,7 @@ std::vector<ffi::Tensor> tensors_of(const ffi::Any& result, const std::string& n
   if (auto tensor = result.as<ffi::Tensor>()) return {*tensor};
   if (auto tuple = result.try_cast<ffi::Array<ffi::Tensor>>())
     return {tuple->begin(), tuple->end()};
-  throw Error(CORE_INCOMPATIBLE, name + " returns neither a tensor nor a tuple of tensors");
+  throw Error(WHERRY_INCOMPATIBLE, name + " returns neither a tensor nor a tuple of tensors");
 }
 
 // Every function that the metadata names must be there before the first weight is read.
@@ -47,7 +47,7 @@ void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
       problems.add(error.what());
     }
   }
-  problems.raise(CORE_INCOMPATIBLE, "the library is not what its metadata says");
+  problems.raise(WHERRY_INCOMPATIBLE, "the library is not what its metadata says");
 }
 
 }  // namespace

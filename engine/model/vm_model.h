@@ -11,8 +11,8 @@
 namespace wherry {
 
 // lib: a file, or "system:<prefix>" for one linked into the program. Needs TVM's run time in the
-// process (libtvm_runtime, which registers the VM). Throws Error: CORE_NOT_FOUND for a missing
-// file, CORE_INCOMPATIBLE for a library or weights that do not fit.
+// process (libtvm_runtime, which registers the VM). Throws Error: WHERRY_NOT_FOUND for a missing
+// file, WHERRY_INCOMPATIBLE for a library or weights that do not fit.
 std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::string& weights,
                                            const std::string& device, const ModelOptions& options);
 

@@ -24,8 +24,8 @@ class Staging {
   ffi::Tensor view(const std::vector<int32_t>& values) {
     auto n = static_cast<int64_t>(values.size());
     if (n > host_.size(0)) {
-      throw Error(CORE_INTERNAL, concat("a batch has ", n, " elements; the session was opened for ",
-                                        host_.size(0)));
+      throw Error(WHERRY_INTERNAL, concat("a batch has ", n,
+                                          " elements; the session was opened for ", host_.size(0)));
     }
     std::copy(values.begin(), values.end(), static_cast<int32_t*>(host_.data_ptr()));
     ffi::Tensor here = prefix(host_, n);
@@ -105,13 +105,13 @@ class VmSession : public Session {
   }
 
   Logits collect() override {
-    if (!logits_.defined()) throw Error(CORE_INTERNAL, "collect without a launch");
+    if (!logits_.defined()) throw Error(WHERRY_INTERNAL, "collect without a launch");
     logits_ = to_host(logits_);
     const int64_t vocab = shared_->metadata.vocab_size;
     const std::string has = describe(logits_.dtype(), shape_of(logits_));
     const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows_, vocab});
     if (has != wanted || !logits_.IsContiguous()) {
-      throw Error(CORE_INCOMPATIBLE, concat("forward returned ", has, ", not ", wanted));
+      throw Error(WHERRY_INCOMPATIBLE, concat("forward returned ", has, ", not ", wanted));
     }
     const char* data = static_cast<const char*>(logits_.data_ptr()) + logits_.byte_offset();
     return {reinterpret_cast<const float*>(data), rows_, vocab};

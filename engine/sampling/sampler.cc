@@ -33,7 +33,7 @@ Sample StandardSampler::sample(const Request& request, const float* logits, int6
   const SamplingParams& params = request.params;
   RowMaximum raw = row_maximum(logits, vocab);
   if (!raw.valid) {
-    throw Error(CORE_INTERNAL,
+    throw Error(WHERRY_INTERNAL,
                 concat("the model's logits for token ", request.tokens.size(),
                        " hold NaN or infinity: the weights or the compiled model are damaged"));
   }
@@ -43,7 +43,7 @@ Sample StandardSampler::sample(const Request& request, const float* logits, int6
   };
   const float* x = adjust(request, logits, vocab);
   RowMaximum best = x == logits ? raw : row_maximum(x, vocab);
-  if (!best.valid) throw Error(CORE_INTERNAL, "bias and penalties leave no token possible");
+  if (!best.valid) throw Error(WHERRY_INTERNAL, "bias and penalties leave no token possible");
   Sample result;
   result.token = params.temperature == 0 ? best.index : draw(request, x, vocab, best.value);
   result.logprob = logprob(result.token);

@@ -12,9 +12,9 @@
 namespace wherry {
 namespace {
 
-core_params defaults() {
-  core_params params;
-  core_params_init(&params);
+wherry_params defaults() {
+  wherry_params params;
+  wherry_params_init(&params);
   return params;
 }
 
@@ -28,7 +28,7 @@ std::vector<float> random_logits(int64_t n, uint64_t seed, double spread) {
 
 // A request that has `prompt` and then `output`.
 struct Fixture {
-  Fixture(core_params params, int64_t vocab, std::vector<int32_t> prompt = {0},
+  Fixture(wherry_params params, int64_t vocab, std::vector<int32_t> prompt = {0},
           const std::vector<int32_t>& output = {})
       : pool(0), request(1, std::move(prompt), checked_params(params, vocab), 1 << 20, pool, 16) {
     for (int32_t token : output) request.append(token);
@@ -43,7 +43,7 @@ struct Fixture {
 };
 
 // The distribution that the parameters mean, by full sorting and double precision.
-std::vector<double> reference(const std::vector<float>& x, const core_params& p) {
+std::vector<double> reference(const std::vector<float>& x, const wherry_params& p) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return x[a] > x[b]; });
@@ -62,7 +62,7 @@ std::vector<double> reference(const std::vector<float>& x, const core_params& p)
 }
 
 // Draws by chi-square against the reference; tokens of no probability must never come.
-void check_distribution(core_params params, const std::vector<float>& x) {
+void check_distribution(wherry_params params, const std::vector<float>& x) {
   constexpr int kDraws = 10000;
   std::vector<double> expected = reference(x, params);
   std::vector<int> counts(x.size(), 0);
@@ -97,7 +97,7 @@ void check_distribution(core_params params, const std::vector<float>& x) {
 
 TEST(temperature) {
   for (float temperature : {0.5f, 1.0f, 2.0f}) {
-    core_params params = defaults();
+    wherry_params params = defaults();
     params.temperature = temperature;
     params.seed = 3;
     check_distribution(params, random_logits(100, 1, 6));
@@ -111,33 +111,33 @@ TEST(a_vocabulary_of_several_blocks) {
 }
 
 TEST(top_k) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.top_k = 7;
   check_distribution(params, random_logits(500, 2, 4));
 }
 
 TEST(top_p) {
   for (float top_p : {0.05f, 0.5f, 0.95f}) {
-    core_params params = defaults();
+    wherry_params params = defaults();
     params.top_p = top_p;
     check_distribution(params, random_logits(300, 3, 8));
   }
 }
 
 TEST(top_p_of_a_flat_distribution_widens_the_selection) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.top_p = 0.9f;
   check_distribution(params, random_logits(1500, 4, 0.5));
 }
 
 TEST(min_p) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.min_p = 0.2f;
   check_distribution(params, random_logits(300, 5, 8));
 }
 
 TEST(all_filters_together) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 1.3f;
   params.top_k = 40;
   params.top_p = 0.8f;
@@ -146,7 +146,7 @@ TEST(all_filters_together) {
 }
 
 TEST(min_p_after_top_k) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.top_k = 100;
   params.min_p = 0.3f;
   check_distribution(params, random_logits(400, 7, 9));
@@ -155,7 +155,7 @@ TEST(min_p_after_top_k) {
 TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
   for (size_t vocab : {8u, 1000u}) {  // sorted, scanned
     std::vector<float> x(vocab, 1);
-    core_params params = defaults();
+    wherry_params params = defaults();
     params.top_k = 2;
     params.top_logprobs = 2;
     Sample sample = Fixture(params, static_cast<int64_t>(vocab)).sample(x);
@@ -168,7 +168,7 @@ TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
 TEST(the_seed_alone_decides) {
   auto x = random_logits(1000, 8, 3);
   auto draw = [&](uint64_t seed) {
-    core_params params = defaults();
+    wherry_params params = defaults();
     params.seed = seed;
     Fixture fixture(params, 1000);
     std::vector<int32_t> tokens;
@@ -188,7 +188,7 @@ TEST(the_seed_alone_decides) {
 }
 
 TEST(greedy_takes_the_lowest_of_equals) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 0;
   std::vector<float> x(100, 0);
   x[40] = x[41] = x[99] = 2;
@@ -196,7 +196,7 @@ TEST(greedy_takes_the_lowest_of_equals) {
 }
 
 TEST(bias_moves_and_forbids) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 0;
   const int32_t ids[] = {3, 9};
   const float values[] = {-std::numeric_limits<float>::infinity(), 5};
@@ -213,7 +213,7 @@ TEST(bias_moves_and_forbids) {
 
 TEST(penalties) {
   std::vector<float> x = {4, 3.9f, 3.25f, -1};
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 0;
   params.repetition_penalty = 2;  // prompt and output: 4 -> 2, 3.25 -> 1.625
   CHECK_EQ(Fixture(params, 4, {0}, {2}).sample(x).token, 1);
@@ -230,7 +230,7 @@ TEST(penalties) {
 
 TEST(log_probabilities) {
   auto x = random_logits(3000, 11, 12);
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 0.3f;
   params.top_logprobs = 20;
   Sample sample = Fixture(params, 3000).sample(x);
@@ -248,7 +248,7 @@ TEST(log_probabilities) {
 }
 
 TEST(more_alternatives_than_tokens) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.top_logprobs = 20;
   params.top_k = 50;
   CHECK_EQ(Fixture(params, 3).sample({1, 2, 3}).top.size(), 3u);
@@ -256,16 +256,16 @@ TEST(more_alternatives_than_tokens) {
 
 TEST(logits_that_are_no_distribution) {
   for (float temperature : {0.0f, 1.0f}) {
-    core_params params = defaults();
+    wherry_params params = defaults();
     params.temperature = temperature;
     Fixture fixture(params, 3);
-    CHECK_CONTAINS(ERROR_OF(CORE_INTERNAL, fixture.sample({1, std::nanf(""), 3})), "NaN");
-    ERROR_OF(CORE_INTERNAL, fixture.sample({1, std::numeric_limits<float>::infinity(), 3}));
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, fixture.sample({1, std::nanf(""), 3})), "NaN");
+    ERROR_OF(WHERRY_INTERNAL, fixture.sample({1, std::numeric_limits<float>::infinity(), 3}));
   }
 }
 
 TEST(a_temperature_close_to_zero_is_greedy) {
-  core_params params = defaults();
+  wherry_params params = defaults();
   params.temperature = 1e-42f;
   params.top_p = 0.9f;
   CHECK_EQ(Fixture(params, 3).sample({1, 3, 2}).token, 1);

@@ -10,8 +10,8 @@ namespace wherry {
 
 namespace {
 
-core_event event_of(uint64_t id, core_finish finish, const Sample* sample) {
-  core_event event{};
+wherry_event event_of(uint64_t id, wherry_finish finish, const Sample* sample) {
+  wherry_event event{};
   event.id = id;
   event.token = -1;
   event.finish = finish;
@@ -64,30 +64,30 @@ Engine::~Engine() {
 // ---- requests ----
 
 void Engine::check_prompt(const int32_t* tokens, size_t n) const {
-  if (tokens == nullptr || n == 0) throw Error(CORE_INVALID_ARGUMENT, "the prompt has no tokens");
+  if (tokens == nullptr || n == 0) throw Error(WHERRY_INVALID_ARGUMENT, "the prompt has no tokens");
   if (n >= static_cast<size_t>(config_.context)) {
-    throw Error(CORE_INVALID_ARGUMENT,
+    throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the prompt has ", n, " tokens; the context is ", config_.context,
                        ", of which at least one is the answer's"));
   }
   const int64_t vocab = model_->metadata().vocab_size;
   for (size_t i = 0; i < n; ++i) {
     if (tokens[i] >= 0 && tokens[i] < vocab) continue;
-    throw Error(CORE_INVALID_ARGUMENT, concat("token ", i, " of the prompt is ", tokens[i],
-                                              "; accepted are 0..", vocab - 1));
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("token ", i, " of the prompt is ", tokens[i],
+                                                "; accepted are 0..", vocab - 1));
   }
 }
 
 void Engine::check_fits(const Request& request) const {
   if (request.most_pages() <= pool_.total()) return;
-  throw Error(CORE_INVALID_ARGUMENT,
+  throw Error(WHERRY_INVALID_ARGUMENT,
               concat("a prompt of ", request.prompt_size, " tokens and ", request.max_output,
                      " of output take ", request.most_pages(), " pages of the cache, which has ",
                      pool_.total(), " (", config_.kv_tokens,
                      " tokens): give fewer max_tokens or more kv_tokens"));
 }
 
-void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const core_params& params) {
+void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_params& params) {
   check_prompt(tokens, n);
   const Metadata& metadata = model_->metadata();
   SamplingParams checked = checked_params(params, metadata.vocab_size);
@@ -97,7 +97,7 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const core_params
   check_fits(*request);
   Lock lock(mutex_);
   if (requests_.count(id) != 0) {
-    throw Error(CORE_INVALID_ARGUMENT, concat("request ", id, " is still running"));
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("request ", id, " is still running"));
   }
   queues_.waiting.push_back(request.get());
   try {
@@ -113,12 +113,13 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const core_params
 void Engine::abort(uint64_t id) {
   Lock lock(mutex_);
   auto it = requests_.find(id);
-  if (it == requests_.end()) throw Error(CORE_NOT_FOUND, concat("no request ", id, " is running"));
+  if (it == requests_.end())
+    throw Error(WHERRY_NOT_FOUND, concat("no request ", id, " is running"));
   Request& request = *it->second;
   if (is_under_way(request)) {
     request.aborted = true;  // its pages are being written: they return when the step is over
   } else {
-    finish_without_token(request, CORE_ABORTED);
+    finish_without_token(request, WHERRY_ABORTED);
   }
 }
 
@@ -131,15 +132,17 @@ void Engine::reset() {
     paused_ = false;
     work_.notify_one();
   } else {
-    require_free("core_reset");
-    if (launched_) throw Error(CORE_BUSY, "core_reset between launch and collect");
+    require_free("wherry_engine_reset");
+    if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
-  stats_ = core_stats_t{};
+  stats_ = wherry_stats{};
 }
 
+void Engine::clear_cache() {}
+
 void Engine::abort_all() {
-  while (!requests_.empty()) finish_without_token(*requests_.begin()->second, CORE_ABORTED);
+  while (!requests_.empty()) finish_without_token(*requests_.begin()->second, WHERRY_ABORTED);
 }
 
 bool Engine::is_under_way(const Request& request) const {
@@ -159,21 +162,22 @@ void Engine::forget(Request& request) {
   stalled_ = false;
 }
 
-void Engine::finish_without_token(Request& request, core_finish reason, const std::string& error) {
+void Engine::finish_without_token(Request& request, wherry_finish reason,
+                                  const std::string& error) {
   emit(request, reason, nullptr, error);
   forget(request);
 }
 
 // ---- events ----
 
-void Engine::emit(const Request& request, core_finish finish, const Sample* sample,
+void Engine::emit(const Request& request, wherry_finish finish, const Sample* sample,
                   const std::string& error) {
   events_.push_back({event_of(request.id, finish, sample), error});
   events_changed_.notify_all();
 }
 
-size_t Engine::hand_out(core_event* events, size_t cap, std::string* error) {
-  if (events == nullptr && cap > 0) throw Error(CORE_INVALID_ARGUMENT, "events is null");
+size_t Engine::hand_out(wherry_event* events, size_t cap, std::string* error) {
+  if (events == nullptr && cap > 0) throw Error(WHERRY_INVALID_ARGUMENT, "events is null");
   size_t n = 0;
   for (; n < cap && !events_.empty(); ++n) {
     events[n] = events_.front().event;
@@ -183,7 +187,7 @@ size_t Engine::hand_out(core_event* events, size_t cap, std::string* error) {
   return n;
 }
 
-size_t Engine::wait(core_event* events, size_t cap, int timeout_ms, std::string* error) {
+size_t Engine::wait(wherry_event* events, size_t cap, int timeout_ms, std::string* error) {
   Lock lock(mutex_);
   auto ready = [this] { return !events_.empty() || wakes_ > 0 || closing_; };
   ++waiters_;
@@ -206,9 +210,9 @@ void Engine::wake() {
   events_changed_.notify_all();
 }
 
-core_stats_t Engine::stats() const {
+wherry_stats Engine::stats() const {
   Lock lock(mutex_);
-  core_stats_t stats = stats_;
+  wherry_stats stats = stats_;
   stats.waiting = static_cast<int32_t>(queues_.waiting.size());
   for (const Request* request : queues_.active) {
     ++(request->state == RequestState::kRunning ? stats.running : stats.prefilling);

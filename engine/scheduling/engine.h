@@ -35,25 +35,26 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void add(uint64_t id, const int32_t* tokens, size_t n, const core_params& params);
+  void add(uint64_t id, const int32_t* tokens, size_t n, const wherry_params& params);
   void abort(uint64_t id);
   void reset();
+  void clear_cache();
 
   void launch();
-  // Number of events written. `error` gets the reason of the last CORE_ERROR among them.
-  size_t collect(core_event* events, size_t cap, std::string* error);
-  size_t step(core_event* events, size_t cap, std::string* error);
+  // Number of events written. `error` gets the reason of the last WHERRY_ERROR among them.
+  size_t collect(wherry_event* events, size_t cap, std::string* error);
+  size_t step(wherry_event* events, size_t cap, std::string* error);
 
   void start();
   void stop();
-  size_t wait(core_event* events, size_t cap, int timeout_ms, std::string* error);
+  size_t wait(wherry_event* events, size_t cap, int timeout_ms, std::string* error);
   void wake();
 
-  core_stats_t stats() const;
+  wherry_stats stats() const;
 
  private:
   struct QueuedEvent {
-    core_event event;
+    wherry_event event;
     std::string error;
   };
   // What came of one planned entry.
@@ -70,7 +71,7 @@ class Engine {
 
   void check_prompt(const int32_t* tokens, size_t n) const;
   void check_fits(const Request& request) const;
-  void require_free(const char* call) const;  // throws CORE_BUSY
+  void require_free(const char* call) const;  // throws WHERRY_BUSY
 
   // The parts of a step. Those with a lock hold it on entry and on return.
   bool plan_step();              // false: nothing to do
@@ -85,13 +86,13 @@ class Engine {
 
   bool has_work() const { return !queues_.active.empty() || !queues_.waiting.empty(); }
   bool is_under_way(const Request& request) const;
-  void emit(const Request& request, core_finish finish, const Sample* sample,
+  void emit(const Request& request, wherry_finish finish, const Sample* sample,
             const std::string& error = {});
   // Removes a request, whose last event is queued; its pages return to the pool.
   void forget(Request& request);
-  void finish_without_token(Request& request, core_finish reason, const std::string& error = {});
+  void finish_without_token(Request& request, wherry_finish reason, const std::string& error = {});
   void abort_all();
-  size_t hand_out(core_event* events, size_t cap, std::string* error);
+  size_t hand_out(wherry_event* events, size_t cap, std::string* error);
 
   const std::shared_ptr<const Model> model_;
   const EngineConfig config_;
@@ -110,7 +111,7 @@ class Engine {
       requests_;  // after pool_: they return pages
   RequestQueues queues_;
   std::deque<QueuedEvent> events_;
-  core_stats_t stats_{};
+  wherry_stats stats_{};
 
   Plan plan_;              // of the step under way; read without the lock by the stepping thread
   bool launched_ = false;  // between launch and collect

@@ -38,25 +38,25 @@ std::string current_reason() {
 }  // namespace
 
 void Engine::require_free(const char* call) const {
-  if (own_thread_) throw Error(CORE_BUSY, concat(call, " while the engine's own thread runs"));
-  if (inside_) throw Error(CORE_BUSY, concat(call, " while another thread makes a step"));
+  if (own_thread_) throw Error(WHERRY_BUSY, concat(call, " while the engine's own thread runs"));
+  if (inside_) throw Error(WHERRY_BUSY, concat(call, " while another thread makes a step"));
 }
 
 void Engine::launch() {
   Lock lock(mutex_);
-  require_free("core_step_launch");
-  if (launched_) throw Error(CORE_BUSY, "core_step_launch twice: collect the first step");
+  require_free("wherry_engine_launch");
+  if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_launch twice: collect the first step");
   if (plan_step()) run_model(lock);
 }
 
-size_t Engine::collect(core_event* events, size_t cap, std::string* error) {
+size_t Engine::collect(wherry_event* events, size_t cap, std::string* error) {
   Lock lock(mutex_);
-  require_free("core_step_collect");
+  require_free("wherry_engine_collect");
   if (launched_) finish_step(lock);
   return hand_out(events, cap, error);
 }
 
-size_t Engine::step(core_event* events, size_t cap, std::string* error) {
+size_t Engine::step(wherry_event* events, size_t cap, std::string* error) {
   launch();
   return collect(events, cap, error);
 }
@@ -69,7 +69,7 @@ bool Engine::plan_step() {
     std::string reason = current_reason();
     plan_ = Plan();
     while (!queues_.active.empty()) {
-      finish_without_token(*queues_.active.front(), CORE_ERROR, reason);
+      finish_without_token(*queues_.active.front(), WHERRY_ERROR, reason);
     }
   }
   launched_ = !plan_.empty();
@@ -132,8 +132,8 @@ Engine::StepResult Engine::collect_and_sample() {
 
 std::vector<Engine::Outcome> Engine::sample_all(const Logits& logits) {
   if (logits.rows != static_cast<int64_t>(plan_.batch.logit_rows.size())) {
-    throw Error(CORE_INTERNAL, concat("the model gave ", logits.rows, " rows of logits; ",
-                                      plan_.batch.logit_rows.size(), " were asked for"));
+    throw Error(WHERRY_INTERNAL, concat("the model gave ", logits.rows, " rows of logits; ",
+                                        plan_.batch.logit_rows.size(), " were asked for"));
   }
   std::vector<Outcome> outcomes(plan_.entries.size());
   const float* row = logits.data;
@@ -160,17 +160,17 @@ void Engine::accept(const StepResult& result) {
 
 void Engine::accept_entry(const PlannedRows& entry, const Outcome& outcome) {
   Request& request = *entry.request;
-  if (request.aborted) return finish_without_token(request, CORE_ABORTED);
-  if (!outcome.error.empty()) return finish_without_token(request, CORE_ERROR, outcome.error);
+  if (request.aborted) return finish_without_token(request, WHERRY_ABORTED);
+  if (!outcome.error.empty()) return finish_without_token(request, WHERRY_ERROR, outcome.error);
   const bool prefilling = request.state == RequestState::kPrefilling;
   request.computed += entry.rows;
   if (prefilling) stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
   if (!entry.samples) return;
   request.state = RequestState::kRunning;
-  core_finish reason = request.append(outcome.sample.token);
+  wherry_finish reason = request.append(outcome.sample.token);
   ++stats_.decode_tokens;
   emit(request, reason, &outcome.sample);
-  if (reason != CORE_RUNNING) forget(request);
+  if (reason != WHERRY_RUNNING) forget(request);
 }
 
 void Engine::fail_step(const std::string& reason) {
@@ -178,9 +178,9 @@ void Engine::fail_step(const std::string& reason) {
     if (entry.request == nullptr) continue;
     Request& request = *std::exchange(entry.request, nullptr);
     if (request.aborted) {
-      finish_without_token(request, CORE_ABORTED);
+      finish_without_token(request, WHERRY_ABORTED);
     } else {
-      finish_without_token(request, CORE_ERROR, reason);
+      finish_without_token(request, WHERRY_ERROR, reason);
     }
   }
 }
@@ -190,8 +190,8 @@ void Engine::fail_step(const std::string& reason) {
 void Engine::start() {
   std::lock_guard<std::mutex> control(control_);
   Lock lock(mutex_);
-  require_free("core_start");
-  if (launched_) throw Error(CORE_BUSY, "core_start between launch and collect");
+  require_free("wherry_engine_start");
+  if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_start between launch and collect");
   stopping_ = false;
   thread_ = std::thread([this] { run_thread(); });
   own_thread_ = true;

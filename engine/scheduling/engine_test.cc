@@ -9,16 +9,16 @@
 namespace wherry {
 namespace {
 
-core_params greedy(int max_tokens) {
-  core_params params;
-  core_params_init(&params);
+wherry_params greedy(int max_tokens) {
+  wherry_params params;
+  wherry_params_init(&params);
   params.temperature = 0;
   params.max_tokens = max_tokens;
   return params;
 }
 
-core_params sampled(int max_tokens, uint64_t seed) {
-  core_params params = greedy(max_tokens);
+wherry_params sampled(int max_tokens, uint64_t seed) {
+  wherry_params params = greedy(max_tokens);
   params.temperature = 1.5f;
   params.top_p = 0.9f;
   params.seed = seed;
@@ -34,7 +34,7 @@ std::vector<int32_t> prompt_of(int length, int first) {
 // What the events of one request add up to.
 struct Result {
   std::vector<int32_t> tokens;
-  int finish = CORE_RUNNING;
+  int finish = WHERRY_RUNNING;
   std::string error;
 };
 
@@ -45,26 +45,26 @@ struct Bench {
         model(std::make_shared<FakeModel>(options)),
         engine(model, parse_engine_config(config, model->metadata())) {}
 
-  void add(uint64_t id, const std::vector<int32_t>& prompt, const core_params& params) {
+  void add(uint64_t id, const std::vector<int32_t>& prompt, const wherry_params& params) {
     engine.add(id, prompt.data(), prompt.size(), params);
   }
 
   size_t step(size_t cap = 64) {
-    std::vector<core_event> events(cap);
+    std::vector<wherry_event> events(cap);
     std::string error;
     size_t n = engine.step(events.data(), cap, &error);
     for (size_t i = 0; i < n; ++i) {
       Result& result = results[events[i].id];
-      CHECK_EQ(result.finish, CORE_RUNNING);  // nothing follows the last event
+      CHECK_EQ(result.finish, WHERRY_RUNNING);  // nothing follows the last event
       result.finish = events[i].finish;
       if (events[i].token >= 0) result.tokens.push_back(events[i].token);
-      if (events[i].finish == CORE_ERROR) result.error = error;
+      if (events[i].finish == WHERRY_ERROR) result.error = error;
     }
     return n;
   }
 
   bool busy() const {
-    core_stats_t stats = engine.stats();
+    wherry_stats stats = engine.stats();
     return stats.waiting + stats.prefilling + stats.running > 0;
   }
 
@@ -78,7 +78,7 @@ struct Bench {
     CHECK_EQ(engine.stats().pages_free, engine.stats().pages_total);
   }
 
-  std::vector<int32_t> expected(const std::vector<int32_t>& prompt, const core_params& params,
+  std::vector<int32_t> expected(const std::vector<int32_t>& prompt, const wherry_params& params,
                                 int64_t context) const {
     return fake_output(options, prompt, params, context);
   }
@@ -95,15 +95,15 @@ TEST(greedy_tokens_are_the_models) {
   bench.run();
   CHECK(bench.results[1].tokens == bench.expected({3, 1, 4, 1, 5}, greedy(12), 64));
   CHECK_EQ(bench.results[1].tokens.size(), 12u);
-  CHECK_EQ(bench.results[1].finish, CORE_LENGTH);
+  CHECK_EQ(bench.results[1].finish, WHERRY_LENGTH);
 }
 
 TEST(requests_join_and_leave_at_every_step) {
   Bench bench(R"({"max_batch": 4, "prefill_chunk": 8})");
-  std::map<uint64_t, std::pair<std::vector<int32_t>, core_params>> given;
+  std::map<uint64_t, std::pair<std::vector<int32_t>, wherry_params>> given;
   for (uint64_t id = 0; id < 20; ++id) {
     auto prompt = prompt_of(1 + static_cast<int>(id * 5 % 23), static_cast<int>(id));
-    core_params params = sampled(1 + static_cast<int>(id % 7), id);
+    wherry_params params = sampled(1 + static_cast<int>(id % 7), id);
     bench.add(id, prompt, params);
     given[id] = {prompt, params};
     bench.step();
@@ -111,7 +111,7 @@ TEST(requests_join_and_leave_at_every_step) {
   bench.run();
   for (const auto& [id, request] : given) {
     CHECK(bench.results[id].tokens == bench.expected(request.first, request.second, 64));
-    CHECK_EQ(bench.results[id].finish, CORE_LENGTH);
+    CHECK_EQ(bench.results[id].finish, WHERRY_LENGTH);
   }
 }
 
@@ -153,7 +153,7 @@ TEST(decode_rows_come_first_and_share_the_step_with_prompts) {
 }
 
 TEST(a_batch_does_not_change_a_sampled_request) {
-  core_params params = sampled(10, 42);
+  wherry_params params = sampled(10, 42);
   Bench alone(R"({"max_batch": 8, "prefill_chunk": 16})");
   alone.add(5, prompt_of(11, 5), params);
   alone.run();
@@ -173,12 +173,12 @@ TEST(a_stop_id_ends_and_is_reported) {
   const int32_t stop[] = {all[4], 60};
   size_t first = 0;
   while (all[first] != stop[0] && all[first] != stop[1]) ++first;
-  core_params params = greedy(20);
+  wherry_params params = greedy(20);
   params.stop_ids = stop;
   params.n_stop_ids = 2;
   bench.add(1, {9, 8}, params);
   bench.run();
-  CHECK_EQ(bench.results[1].finish, CORE_STOP);
+  CHECK_EQ(bench.results[1].finish, WHERRY_STOP);
   CHECK_EQ(bench.results[1].tokens.size(), first + 1);
   CHECK_EQ(bench.results[1].tokens.back(), all[first]);
 }
@@ -189,9 +189,9 @@ TEST(the_context_ends_a_request) {
   bench.add(2, prompt_of(19, 1), greedy(50));
   bench.run();
   CHECK_EQ(bench.results[1].tokens.size(), 7u);
-  CHECK_EQ(bench.results[1].finish, CORE_LENGTH);
+  CHECK_EQ(bench.results[1].finish, WHERRY_LENGTH);
   CHECK_EQ(bench.results[2].tokens.size(), 1u);
-  CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(3, prompt_of(20, 1), greedy(1))),
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(3, prompt_of(20, 1), greedy(1))),
                  "context is 20");
 }
 
@@ -202,7 +202,7 @@ TEST(a_full_cache_makes_requests_wait) {
     bench.add(id, prompt_of(8, static_cast<int>(id)), greedy(5));
   }
   bench.step();
-  core_stats_t stats = bench.engine.stats();
+  wherry_stats stats = bench.engine.stats();
   CHECK_EQ(stats.running, 2);
   CHECK_EQ(stats.waiting, 4);
   bench.run();
@@ -214,7 +214,7 @@ TEST(a_full_cache_makes_requests_wait) {
 
 TEST(what_can_never_fit_is_refused_with_the_numbers) {
   Bench bench(R"({"kv_tokens": 24, "context": 60})");
-  std::string text = ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(1, prompt_of(20, 1), greedy(30)));
+  std::string text = ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, prompt_of(20, 1), greedy(30)));
   CHECK_CONTAINS(text, "20 tokens and 30 of output take 13 pages of the cache, which has 6");
   bench.add(1, prompt_of(20, 1), greedy(5));  // the id is free: the last token is not stored
   bench.run();
@@ -233,8 +233,8 @@ TEST(abort_in_every_state) {
   for (uint64_t id : {3, 2, 1}) bench.engine.abort(id);
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
   bench.run();
-  for (uint64_t id : {1, 2, 3}) CHECK_EQ(bench.results[id].finish, CORE_ABORTED);
-  CHECK_CONTAINS(ERROR_OF(CORE_NOT_FOUND, bench.engine.abort(1)), "no request 1");
+  for (uint64_t id : {1, 2, 3}) CHECK_EQ(bench.results[id].finish, WHERRY_ABORTED);
+  CHECK_CONTAINS(ERROR_OF(WHERRY_NOT_FOUND, bench.engine.abort(1)), "no request 1");
 }
 
 TEST(abort_during_a_step_keeps_its_pages_until_it_is_over) {
@@ -244,11 +244,11 @@ TEST(abort_during_a_step_keeps_its_pages_until_it_is_over) {
   bench.engine.launch();
   bench.engine.abort(1);
   CHECK_EQ(bench.engine.stats().pages_total - bench.engine.stats().pages_free, 4);
-  core_event events[4];
+  wherry_event events[4];
   std::string error;
   CHECK_EQ(bench.engine.collect(events, 4, &error), 2u);
   CHECK_EQ(events[0].id, 1u);
-  CHECK_EQ(events[0].finish, CORE_ABORTED);
+  CHECK_EQ(events[0].finish, WHERRY_ABORTED);
   CHECK_EQ(events[0].token, -1);
   CHECK_EQ(bench.engine.stats().pages_total - bench.engine.stats().pages_free, 2);
   bench.results[2].tokens.push_back(events[1].token);
@@ -264,7 +264,7 @@ TEST(an_error_in_the_model_ends_its_batch_alone) {
   bench.step();
   bench.model->on_launch = nullptr;
   for (uint64_t id : {1, 2}) {
-    CHECK_EQ(bench.results[id].finish, CORE_ERROR);
+    CHECK_EQ(bench.results[id].finish, WHERRY_ERROR);
     CHECK_CONTAINS(bench.results[id].error, "the device is on fire");
     CHECK_EQ(bench.results[id].tokens.size(), 1u);
   }
@@ -281,10 +281,10 @@ TEST(nan_ends_one_request) {
   bench.add(1, prompt_of(7, 1), greedy(6));
   bench.add(2, prompt_of(20, 1), greedy(6));
   bench.run();
-  CHECK_EQ(bench.results[1].finish, CORE_ERROR);
+  CHECK_EQ(bench.results[1].finish, WHERRY_ERROR);
   CHECK_EQ(bench.results[1].tokens.size(), 2u);
   CHECK_CONTAINS(bench.results[1].error, "NaN");
-  CHECK_EQ(bench.results[2].finish, CORE_LENGTH);
+  CHECK_EQ(bench.results[2].finish, WHERRY_LENGTH);
 }
 
 // A scheduler that loses its memory at its second step.
@@ -306,24 +306,24 @@ TEST(an_error_in_planning_ends_the_admitted) {
   Engine engine(model, config, std::make_unique<FailingScheduler>(SchedulerLimits{1, 256}));
   const int32_t prompt[] = {1, 2, 3};
   for (uint64_t id : {1, 2}) engine.add(id, prompt, 3, greedy(2));
-  core_event events[4];
+  wherry_event events[4];
   std::string error;
   CHECK_EQ(engine.step(events, 4, &error), 1u);
   CHECK_EQ(engine.step(events, 4, &error), 1u);
   CHECK_EQ(events[0].id, 1u);
-  CHECK_EQ(events[0].finish, CORE_ERROR);
+  CHECK_EQ(events[0].finish, WHERRY_ERROR);
   CHECK_EQ(error, "out of memory");
   CHECK_EQ(engine.stats().pages_free, engine.stats().pages_total);
   CHECK_EQ(engine.step(events, 4, &error), 1u);
   CHECK_EQ(events[0].id, 2u);
-  CHECK_EQ(events[0].finish, CORE_RUNNING);
+  CHECK_EQ(events[0].finish, WHERRY_RUNNING);
 }
 
 TEST(events_beyond_cap_stay_queued) {
   Bench bench("{}");
   for (uint64_t id = 0; id < 5; ++id) bench.add(id, prompt_of(3, 1), greedy(1));
   CHECK_EQ(bench.step(2), 2u);
-  core_event events[8];
+  wherry_event events[8];
   std::string error;
   CHECK_EQ(bench.engine.collect(events, 8, &error), 3u);
   CHECK_EQ(events[0].id, 2u);
@@ -334,15 +334,15 @@ TEST(steps_out_of_order_are_refused) {
   Bench bench("{}");
   bench.add(1, {1}, greedy(3));
   bench.engine.launch();
-  ERROR_OF(CORE_BUSY, bench.engine.launch());
-  ERROR_OF(CORE_BUSY, bench.engine.reset());
-  ERROR_OF(CORE_BUSY, bench.engine.start());
-  core_event event;
+  ERROR_OF(WHERRY_BUSY, bench.engine.launch());
+  ERROR_OF(WHERRY_BUSY, bench.engine.reset());
+  ERROR_OF(WHERRY_BUSY, bench.engine.start());
+  wherry_event event;
   std::string error;
   CHECK_EQ(bench.engine.collect(&event, 1, &error), 1u);
   bench.engine.start();
-  ERROR_OF(CORE_BUSY, bench.engine.launch());
-  ERROR_OF(CORE_BUSY, bench.engine.start());
+  ERROR_OF(WHERRY_BUSY, bench.engine.launch());
+  ERROR_OF(WHERRY_BUSY, bench.engine.start());
   bench.engine.stop();
   bench.engine.stop();  // nothing to stop is no error
   bench.run();
@@ -350,12 +350,12 @@ TEST(steps_out_of_order_are_refused) {
 
 TEST(wrong_requests_are_refused) {
   Bench bench("{}");
-  ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(1, {}, greedy(1)));
-  CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(1, {3, 64}, greedy(1))),
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {}, greedy(1)));
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {3, 64}, greedy(1))),
                  "token 1 of the prompt is 64; accepted are 0..63");
-  ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(1, {-1}, greedy(1)));
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {-1}, greedy(1)));
   bench.add(1, {3}, greedy(1));
-  CHECK_CONTAINS(ERROR_OF(CORE_INVALID_ARGUMENT, bench.add(1, {3}, greedy(1))), "request 1");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {3}, greedy(1))), "request 1");
 }
 
 TEST(reset_aborts_and_clears) {
@@ -364,13 +364,13 @@ TEST(reset_aborts_and_clears) {
   bench.add(2, prompt_of(5, 1), greedy(9));
   bench.step();
   bench.engine.reset();
-  core_stats_t stats = bench.engine.stats();
+  wherry_stats stats = bench.engine.stats();
   CHECK_EQ(stats.steps, 0u);
   CHECK_EQ(stats.finished, 0u);
   CHECK_EQ(stats.pages_free, stats.pages_total);
   bench.run();
-  CHECK_EQ(bench.results[1].finish, CORE_ABORTED);
-  CHECK_EQ(bench.results[2].finish, CORE_ABORTED);
+  CHECK_EQ(bench.results[1].finish, WHERRY_ABORTED);
+  CHECK_EQ(bench.results[2].finish, WHERRY_ABORTED);
   bench.add(1, prompt_of(5, 1), greedy(9));
 }
 

@@ -4,37 +4,13 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "sampling/params.h"
 #include "wherry.h"
 
 namespace wherry {
-
-// core_params, owned and checked.
-struct SamplingParams {
-  int32_t max_tokens = 0;
-  float temperature = 1;
-  float top_p = 1;
-  int32_t top_k = 0;
-  float min_p = 0;
-  float repetition_penalty = 1;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
-  uint64_t seed = 0;
-  std::unordered_set<int32_t> stop_ids;
-  std::vector<std::pair<int32_t, float>> bias;
-  int32_t top_logprobs = 0;
-
-  bool penalises() const {
-    return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
-  }
-};
-
-// Throws CORE_INVALID_ARGUMENT with every field that is out of its range.
-SamplingParams checked_params(const core_params& params, int64_t vocab);
 
 enum class RequestState {
   kWaiting,     // in the queue, no pages
@@ -52,8 +28,8 @@ struct Request {
   int64_t output_size() const { return static_cast<int64_t>(tokens.size()) - prompt_size; }
   // Pages that it holds at most, at any time. The last token is never written to the cache.
   int64_t most_pages() const { return pages_for(prompt_size + max_output - 1, page_size); }
-  // Adds a sampled token; CORE_RUNNING, CORE_STOP or CORE_LENGTH.
-  core_finish append(int32_t token);
+  // Adds a sampled token; WHERRY_RUNNING, WHERRY_STOP or WHERRY_LENGTH.
+  wherry_finish append(int32_t token);
 
   const uint64_t id;
   const SamplingParams params;

@@ -10,8 +10,8 @@ namespace {
 // Requests with prompts of the given lengths, all waiting.
 struct Fixture {
   Fixture(int32_t pages, std::vector<int> prompts, int max_tokens) : pool(pages) {
-    core_params params;
-    core_params_init(&params);
+    wherry_params params;
+    wherry_params_init(&params);
     params.max_tokens = max_tokens;
     for (int length : prompts) {
       std::vector<int32_t> prompt;
@@ -85,8 +85,8 @@ TEST(pages_that_the_admitted_may_need_are_not_given_away) {
   Fixture f(8, {4, 12}, 0);
   f.requests.clear();
   f.queues = {};
-  core_params params;
-  core_params_init(&params);
+  wherry_params params;
+  wherry_params_init(&params);
   params.max_tokens = 17;  // 4 + 16 rows: 5 pages
   f.requests.push_back(
       std::make_unique<Request>(0, Ints(4, 1), checked_params(params, 10), 1000, f.pool, 4));

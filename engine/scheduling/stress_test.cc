@@ -12,9 +12,9 @@
 namespace wherry {
 namespace {
 
-core_params sampled(int max_tokens, uint64_t seed) {
-  core_params params;
-  core_params_init(&params);
+wherry_params sampled(int max_tokens, uint64_t seed) {
+  wherry_params params;
+  wherry_params_init(&params);
   params.temperature = 1.2f;
   params.top_k = 20;
   params.seed = seed;
@@ -43,14 +43,14 @@ class Collector {
 
  private:
   void run() {
-    core_event events[7];
+    wherry_event events[7];
     std::string error;
     while (left_ > 0 && !timed_out) {
       size_t n = engine_.wait(events, 7, 20000, &error);
       timed_out = n == 0;
       for (size_t i = 0; i < n; ++i) {
         if (events[i].token >= 0) tokens[events[i].id].push_back(events[i].token);
-        if (events[i].finish == CORE_RUNNING) continue;
+        if (events[i].finish == WHERRY_RUNNING) continue;
         finish[events[i].id] = events[i].finish;
         --left_;
       }
@@ -101,7 +101,7 @@ TEST(threads_add_and_abort) {
   for (uint64_t id = 0; id < kThreads * kEach; ++id) {
     auto expected = fake_output(bench.options, prompt_of(id), sampled(1 + id % 9, id), 64);
     auto& tokens = collector.tokens[id];
-    if (collector.finish[id] == CORE_ABORTED) {
+    if (collector.finish[id] == WHERRY_ABORTED) {
       ++ended_by_abort;
       CHECK(tokens.size() <= expected.size());
       expected.resize(tokens.size());
@@ -109,7 +109,7 @@ TEST(threads_add_and_abort) {
     CHECK(tokens == expected);
   }
   CHECK(ended_by_abort <= aborted);  // an abort may come twice, or while the last token is sampled
-  core_stats_t stats = bench.engine.stats();
+  wherry_stats stats = bench.engine.stats();
   CHECK_EQ(stats.finished, kThreads * kEach);
   CHECK_EQ(stats.pages_free, stats.pages_total);
 }
@@ -136,7 +136,7 @@ TEST(reset_start_and_stop_while_requests_come) {
   collector.join();
   CHECK(!collector.timed_out);
   for (uint64_t id = 0; id < kRequests; ++id) {
-    CHECK(collector.finish[id] == CORE_ABORTED || collector.finish[id] == CORE_LENGTH);
+    CHECK(collector.finish[id] == WHERRY_ABORTED || collector.finish[id] == WHERRY_LENGTH);
   }
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
 }
@@ -157,14 +157,14 @@ TEST(an_abort_meets_a_step_that_blocks) {
   CHECK(bench.engine.stats().pages_free < bench.engine.stats().pages_total);
   go = true;
   collector.join();
-  CHECK_EQ(collector.finish[1], CORE_ABORTED);
+  CHECK_EQ(collector.finish[1], WHERRY_ABORTED);
   CHECK(collector.tokens[1].empty());
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
 }
 
 TEST(wake_and_timeouts) {
   Bench bench("{}");
-  core_event event;
+  wherry_event event;
   std::string error;
   auto seconds_of = [&](int timeout_ms) {
     auto start = std::chrono::steady_clock::now();
@@ -189,7 +189,7 @@ TEST(destruction_releases_those_who_wait) {
   std::atomic<int> ready{0};
   for (int i = 0; i < 3; ++i) {
     waiters.emplace_back([&, &engine = bench->engine] {
-      core_event event;
+      wherry_event event;
       std::string error;
       ++ready;
       if (engine.wait(&event, 1, -1, &error) == 0) ++returned;
@@ -205,7 +205,7 @@ TEST(destruction_releases_those_who_wait) {
 
 TEST(a_request_wakes_an_engine_that_had_nothing_to_do) {
   Bench bench("{}");
-  core_event event;
+  wherry_event event;
   std::string error;
   CHECK_EQ(bench.engine.step(&event, 1, &error), 0u);
   bench.engine.start();

@@ -1,4 +1,4 @@
-// The one exception of the core: a core_status and a text that says what to do.
+// The one exception of the core: a wherry_status and a text that says what to do.
 #ifndef WHERRY_ENGINE_SUPPORT_ERROR_H_
 #define WHERRY_ENGINE_SUPPORT_ERROR_H_
 
@@ -13,12 +13,12 @@ namespace wherry {
 
 class Error : public std::runtime_error {
  public:
-  Error(core_status status, const std::string& message)
+  Error(wherry_status status, const std::string& message)
       : std::runtime_error(message), status_(status) {}
-  core_status status() const { return status_; }
+  wherry_status status() const { return status_; }
 
  private:
-  core_status status_;
+  wherry_status status_;
 };
 
 // Concatenates with operator<<.
@@ -39,7 +39,7 @@ class Problems {
   bool empty() const { return lines_.empty(); }
 
   // Throws Error(status, "<title>:\n  - ...") unless there is no problem.
-  void raise(core_status status, const std::string& title) const {
+  void raise(wherry_status status, const std::string& title) const {
     if (lines_.empty()) return;
     constexpr size_t kShown = 40;
     std::string text = title + ":";

@@ -30,7 +30,7 @@ std::optional<T> exact(const ffi::Any& value) {
 }  // namespace
 
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
-                                    core_status status) {
+                                    wherry_status status) {
   ffi::String problem;
   ffi::Any value = ffi::json::Parse(ffi::String(text), &problem);
   if (!problem.empty()) throw Error(status, concat(what, " is not JSON: ", std::string(problem)));

@@ -17,7 +17,7 @@ namespace ffi = tvm::ffi;
 
 // Parses `text`, which must hold an object; `what` names it in errors of the given status.
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
-                                    core_status status);
+                                    wherry_status status);
 
 // Reads the fields of one object. A field that is missing or of another type adds a problem and
 // yields a default, so that reading goes on and all problems come out together.

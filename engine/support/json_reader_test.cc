@@ -9,7 +9,7 @@ TEST(types_are_not_converted) {
   Problems problems;
   JsonReader reader(parse_json_object(R"({"i": 3, "b": true, "f": 1.0, "s": "x", "l": [1, "2"],
                                           "long": "a string longer than the small ones"})",
-                                      "it", CORE_INTERNAL),
+                                      "it", WHERRY_INTERNAL),
                     "it", problems);
   CHECK_EQ(reader.integer("i"), 3);
   CHECK_EQ(reader.string("s"), "x");
@@ -23,7 +23,7 @@ TEST(types_are_not_converted) {
   reader.strings("l");
   reader.objects("l");
   reader.objects("none");
-  std::string text = ERROR_OF(CORE_BUSY, problems.raise(CORE_BUSY, "title"));
+  std::string text = ERROR_OF(WHERRY_BUSY, problems.raise(WHERRY_BUSY, "title"));
   for (const char* part : {"title:\n  - it: \"b\" must be an integer", "\"f\" must be an integer",
                            "\"i\" must be a string", "\"l\" must be a list of integers",
                            "\"l\" must be a list of strings", "\"l\" must be a list of objects",
@@ -35,7 +35,7 @@ TEST(types_are_not_converted) {
 TEST(long_lists_are_cut_and_counted) {
   Problems problems;
   for (int i = 0; i < 45; ++i) problems.add("line ", i);
-  std::string text = ERROR_OF(CORE_BUSY, problems.raise(CORE_BUSY, "title"));
+  std::string text = ERROR_OF(WHERRY_BUSY, problems.raise(WHERRY_BUSY, "title"));
   CHECK_CONTAINS(text, "line 39\n  ... and 5 more");
 }
 

@@ -13,7 +13,7 @@ namespace wherry {
 namespace {
 
 void require(bool condition, const char* what) {
-  if (!condition) throw Error(CORE_INTERNAL, concat("a wrong batch: ", what));
+  if (!condition) throw Error(WHERRY_INTERNAL, concat("a wrong batch: ", what));
 }
 
 struct Slot {
@@ -128,12 +128,12 @@ std::vector<float> fake_logits(const std::vector<int32_t>& tokens, int64_t vocab
 }
 
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
-                                 const core_params& params, int64_t context) {
+                                 const wherry_params& params, int64_t context) {
   PagePool no_pages(0);
   Request request(0, prompt, checked_params(params, options.vocab), context, no_pages, 1);
   StandardSampler sampler;
   std::vector<int32_t> output;
-  for (core_finish finish = CORE_RUNNING; finish == CORE_RUNNING;) {
+  for (wherry_finish finish = WHERRY_RUNNING; finish == WHERRY_RUNNING;) {
     std::vector<float> logits = fake_logits(request.tokens, options.vocab);
     output.push_back(sampler.sample(request, logits.data(), options.vocab).token);
     finish = request.append(output.back());

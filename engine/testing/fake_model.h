@@ -41,9 +41,9 @@ class FakeModel : public Model {
 std::vector<float> fake_logits(const std::vector<int32_t>& tokens, int64_t vocab);
 
 // What a request must give: fake_logits and StandardSampler, one token at a time, without an
-// engine. Ends by itself with CORE_STOP or CORE_LENGTH.
+// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
-                                 const core_params& params, int64_t context);
+                                 const wherry_params& params, int64_t context);
 
 }  // namespace wherry
 

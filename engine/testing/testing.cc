@@ -48,7 +48,7 @@ void fail(const char* file, int line, const std::string& text) {
   throw Failure{concat(file, ":", line, ": ", text)};
 }
 
-std::string error_of(const char* file, int line, core_status status,
+std::string error_of(const char* file, int line, wherry_status status,
                      const std::function<void()>& call) {
   try {
     call();

@@ -21,7 +21,7 @@ struct Failure {
 [[noreturn]] void fail(const char* file, int line, const std::string& text);
 
 // The message of the Error with this status that `call` must throw.
-std::string error_of(const char* file, int line, core_status status,
+std::string error_of(const char* file, int line, wherry_status status,
                      const std::function<void()>& call);
 
 // An empty folder that goes with the object.

@@ -78,20 +78,20 @@ Arguments parse(int argc, char** argv) {
 }
 
 void check(int status) {
-  if (status != CORE_OK) throw std::runtime_error(core_last_error());
+  if (status != WHERRY_OK) throw std::runtime_error(wherry_last_error());
 }
 
 // Steps until the one request ends; its tokens.
-std::vector<int32_t> run(core_engine* engine) {
+std::vector<int32_t> run(wherry_engine* engine) {
   std::vector<int32_t> tokens;
   for (;;) {
-    core_event event;
+    wherry_event event;
     size_t n = 0;
-    check(core_step(engine, &event, 1, &n));
+    check(wherry_engine_step(engine, &event, 1, &n));
     if (n == 0) continue;
-    if (event.finish == CORE_ERROR) throw std::runtime_error(core_last_error());
+    if (event.finish == WHERRY_ERROR) throw std::runtime_error(wherry_last_error());
     if (event.token >= 0) tokens.push_back(event.token);
-    if (event.finish != CORE_RUNNING) return tokens;
+    if (event.finish != WHERRY_RUNNING) return tokens;
   }
 }
 
@@ -100,24 +100,24 @@ void generate(const Arguments& arguments) {
     throw std::runtime_error(std::string("TVM's run time cannot be loaded: ") + dlerror());
   }
   std::string options = "{\"threads\": " + std::to_string(arguments.threads) + "}";
-  core_model* model = nullptr;
-  core_engine* engine = nullptr;
-  check(core_model_load(arguments.library.c_str(), arguments.weights.c_str(), "cpu",
-                        options.c_str(), &model));
-  check(core_create(model, nullptr, "{\"max_batch\": 1}", &engine));
-  core_params params;
-  core_params_init(&params);
+  wherry_model* model = nullptr;
+  wherry_engine* engine = nullptr;
+  check(wherry_model_load(arguments.library.c_str(), arguments.weights.c_str(), "cpu",
+                          options.c_str(), &model));
+  check(wherry_engine_create(model, nullptr, "{\"max_batch\": 1}", &engine));
+  wherry_params params;
+  wherry_params_init(&params);
   params.temperature = 0;
   params.max_tokens = arguments.max_tokens;
-  check(core_add(engine, 1, arguments.prompt.data(), arguments.prompt.size(), &params));
+  check(wherry_engine_add(engine, 1, arguments.prompt.data(), arguments.prompt.size(), &params));
   std::vector<int32_t> tokens = run(engine);
-  core_stats_t stats;
-  check(core_stats(engine, &stats));
+  wherry_stats stats;
+  check(wherry_engine_stats(engine, &stats));
   for (size_t i = 0; i < tokens.size(); ++i) std::cout << (i ? " " : "") << tokens[i];
   std::cout << std::endl;
   std::cerr << tokens.size() << " tokens, " << stats.model_seconds << " s in the model\n";
-  check(core_destroy(engine));
-  check(core_model_free(model));
+  check(wherry_engine_destroy(engine));
+  check(wherry_model_free(model));
 }
 
 }  // namespace

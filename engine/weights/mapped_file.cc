@@ -15,7 +15,7 @@ namespace wherry {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
-  core_status status = error == ENOENT || error == ENOTDIR ? CORE_NOT_FOUND : CORE_INTERNAL;
+  wherry_status status = error == ENOENT || error == ENOTDIR ? WHERRY_NOT_FOUND : WHERRY_INTERNAL;
   throw Error(status, concat(path, ": cannot ", action, ": ", std::strerror(error)));
 }
 
@@ -33,7 +33,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   Descriptor descriptor{fd};
   struct stat info{};
   if (fstat(fd, &info) != 0) fail(path, "read the size", errno);
-  if (!S_ISREG(info.st_mode)) throw Error(CORE_NOT_FOUND, path + " is not a file");
+  if (!S_ISREG(info.st_mode)) throw Error(WHERRY_NOT_FOUND, path + " is not a file");
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->size_ = static_cast<size_t>(info.st_size);
   if (file->size_ == 0) return file;  // mmap refuses a length of 0

@@ -10,7 +10,7 @@ namespace wherry {
 
 class MappedFile {
  public:
-  // Throws CORE_NOT_FOUND or CORE_INTERNAL (with the system's reason).
+  // Throws WHERRY_NOT_FOUND or WHERRY_INTERNAL (with the system's reason).
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

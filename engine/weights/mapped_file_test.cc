@@ -11,8 +11,8 @@ TEST(content_and_errors) {
   CHECK_EQ(read_file(path), "abc");
   CHECK_EQ(MappedFile::open(path)->size(), 3u);
   CHECK_EQ(read_file(folder.write("empty", "")), "");
-  CHECK_CONTAINS(ERROR_OF(CORE_NOT_FOUND, read_file(folder.path() + "/none")), "none");
-  CHECK_CONTAINS(ERROR_OF(CORE_NOT_FOUND, read_file(folder.path())), "is not a file");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_NOT_FOUND, read_file(folder.path() + "/none")), "none");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_NOT_FOUND, read_file(folder.path())), "is not a file");
 }
 
 }  // namespace

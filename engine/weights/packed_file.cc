@@ -39,8 +39,8 @@ Header make_header(uint64_t key, const PackedLayout& layout) {
 }
 
 [[noreturn]] void fail(const std::string& path, const char* action) {
-  throw Error(CORE_INTERNAL, concat(path, ": cannot ", action, ": ", std::strerror(errno),
-                                    " (the packed weights go to \"pack_dir\")"));
+  throw Error(WHERRY_INTERNAL, concat(path, ": cannot ", action, ": ", std::strerror(errno),
+                                      " (the packed weights go to \"pack_dir\")"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::shared_ptr<const MappedFile> open_packed(const std::string& path, uint64_t 
                                               const PackedLayout& layout);
 
 // Writes under a temporary name in the same folder; commit() flushes and renames, and without it
-// the temporary file is removed. Creates the folder. Throws CORE_INTERNAL with the reason.
+// the temporary file is removed. Creates the folder. Throws WHERRY_INTERNAL with the reason.
 class PackedWriter {
  public:
   PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout);

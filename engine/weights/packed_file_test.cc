@@ -85,7 +85,7 @@ TEST(a_folder_that_cannot_be_written_is_an_error) {
   TemporaryFolder folder;
   std::string file = folder.write("file", "");
   Example example;
-  CHECK_CONTAINS(ERROR_OF(CORE_INTERNAL, example.write(packed_path(file, 7), true)), "pack_dir");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, example.write(packed_path(file, 7), true)), "pack_dir");
 }
 
 }  // namespace

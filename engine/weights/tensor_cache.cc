@@ -88,7 +88,7 @@ TensorCache TensorCache::open(const std::string& folder) {
   TensorCache cache;
   cache.index_text_ = read_file(path);
   Problems problems;
-  JsonReader root(parse_json_object(cache.index_text_, path, CORE_INCOMPATIBLE), path, problems);
+  JsonReader root(parse_json_object(cache.index_text_, path, WHERRY_INCOMPATIBLE), path, problems);
   for (const ffi::json::Object& object : root.objects("records")) {
     size_t i = cache.shards_.size();
     JsonReader reader(object, concat("records[", i, "]"), problems);
@@ -103,7 +103,7 @@ TensorCache TensorCache::open(const std::string& folder) {
       }
     }
   }
-  problems.raise(CORE_INCOMPATIBLE, "the weights in " + folder + " cannot be used");
+  problems.raise(WHERRY_INCOMPATIBLE, "the weights in " + folder + " cannot be used");
   return cache;
 }
 
@@ -120,7 +120,7 @@ ffi::Tensor TensorCache::load(const StoredTensor& stored) const {
     mapped_[stored.shard] = file;
   }
   if (static_cast<int64_t>(file->size()) < stored.offset + stored.nbytes) {
-    throw Error(CORE_INCOMPATIBLE, shards_[stored.shard].path + " was cut while it was read");
+    throw Error(WHERRY_INCOMPATIBLE, shards_[stored.shard].path + " was cut while it was read");
   }
   const char* data = file->data() + stored.offset;
   if (stored.as_bf16) return widen_bf16(data, stored);

@@ -36,7 +36,7 @@ struct Shard {
 class TensorCache {
  public:
   // Parses `folder`/tensor-cache.json and compares the sizes of the shards with it. Throws
-  // CORE_NOT_FOUND if there is no index, CORE_INCOMPATIBLE with everything that is wrong.
+  // WHERRY_NOT_FOUND if there is no index, WHERRY_INCOMPATIBLE with everything that is wrong.
   static TensorCache open(const std::string& folder);
 
   const StoredTensor* find(const std::string& name) const;  // null: no such tensor

@@ -87,12 +87,12 @@ TEST(every_kind_of_damage_is_named) {
     size_t at = text.find(from);
     CHECK(at != std::string::npos);
     folder.write("tensor-cache.json", text.replace(at, std::strlen(from), to));
-    CHECK_CONTAINS(ERROR_OF(CORE_INCOMPATIBLE, TensorCache::open(folder.path())), message);
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, TensorCache::open(folder.path())), message);
   }
   folder.write("tensor-cache.json", "{");
-  ERROR_OF(CORE_INCOMPATIBLE, TensorCache::open(folder.path()));
+  ERROR_OF(WHERRY_INCOMPATIBLE, TensorCache::open(folder.path()));
   TemporaryFolder empty;
-  ERROR_OF(CORE_NOT_FOUND, TensorCache::open(empty.path()));
+  ERROR_OF(WHERRY_NOT_FOUND, TensorCache::open(empty.path()));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void check_stored(const Metadata& metadata, const TensorCache& cache) {
       }
     }
   }
-  problems.raise(CORE_INCOMPATIBLE, "the weights do not fit the library");
+  problems.raise(WHERRY_INCOMPATIBLE, "the weights do not fit the library");
 }
 
 // Calls a group's function and checks its results. Result: one tensor for each of group.params.
@@ -75,7 +75,7 @@ std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metad
     if (!tensor.IsContiguous()) problems.add(spec.name, " is not contiguous");
     chosen.push_back(tensor);
   }
-  problems.raise(CORE_INCOMPATIBLE, group.pack + " does not do what the library's metadata says");
+  problems.raise(WHERRY_INCOMPATIBLE, group.pack + " does not do what the library's metadata says");
   return chosen;
 }
 
@@ -117,7 +117,7 @@ class PackedWeights {
     if (!file) {
       write(path, key, pack);
       file = open_packed(path, key, layout_);
-      if (!file) throw Error(CORE_INTERNAL, path + " changed while it was written");
+      if (!file) throw Error(WHERRY_INTERNAL, path + " changed while it was written");
     }
     for (const auto& [i, offset] : offsets_) {
       const ParamSpec& spec = metadata_.params[i];

@@ -26,7 +26,7 @@ uint64_t packed_key(const Metadata& metadata, const TensorCache& cache, uint64_t
 
 // One tensor a parameter, in the order of the metadata, on the device. `pack` is called once per
 // (pack, from), one result held at a time when there is a pack_dir; not at all when a valid
-// packed file is there. Throws CORE_INCOMPATIBLE with every missing or unfit tensor.
+// packed file is there. Throws WHERRY_INCOMPATIBLE with every missing or unfit tensor.
 std::vector<ffi::Tensor> load_params(const Metadata& metadata, const TensorCache& cache,
                                      const WeightsOptions& options, const PackFunction& pack);
 

@@ -138,21 +138,21 @@ TEST(a_pack_function_that_fails_leaves_no_file) {
   options.pack_dir = packed;
   TensorCache cache = TensorCache::open(example.folder.path());
   auto fails = [](const std::string&, const std::vector<ffi::Tensor>&) -> std::vector<ffi::Tensor> {
-    throw Error(CORE_INTERNAL, "no");
+    throw Error(WHERRY_INTERNAL, "no");
   };
-  ERROR_OF(CORE_INTERNAL, load_params(example.metadata, cache, options, fails));
+  ERROR_OF(WHERRY_INTERNAL, load_params(example.metadata, cache, options, fails));
   CHECK(std::filesystem::is_empty(packed));
   auto one_result = [&](const std::string&, const std::vector<ffi::Tensor>& from) {
     return std::vector<ffi::Tensor>{from[0]};
   };
   CHECK_CONTAINS(
-      ERROR_OF(CORE_INCOMPATIBLE, load_params(example.metadata, cache, options, one_result)),
+      ERROR_OF(WHERRY_INCOMPATIBLE, load_params(example.metadata, cache, options, one_result)),
       "p: index 1 of 1 results");
   auto wrong_shape = [&](const std::string&, const std::vector<ffi::Tensor>&) {
     return std::vector<ffi::Tensor>{allocate_host({5}, kFloat), allocate_host({5}, kFloat)};
   };
   CHECK_CONTAINS(
-      ERROR_OF(CORE_INCOMPATIBLE, load_params(example.metadata, cache, options, wrong_shape)),
+      ERROR_OF(WHERRY_INCOMPATIBLE, load_params(example.metadata, cache, options, wrong_shape)),
       "p became float32 [5]; the metadata says float32 [4]");
   CHECK(std::filesystem::is_empty(packed));
 }
@@ -162,7 +162,7 @@ TEST(missing_and_unfit_tensors_are_all_named_before_anything_runs) {
   example.metadata.params[1].shape = {5};
   example.metadata.params[0].from = {"x", "z"};
   example.add("t", "", {"w"}, 0);
-  std::string text = ERROR_OF(CORE_INCOMPATIBLE, example.load(""));
+  std::string text = ERROR_OF(WHERRY_INCOMPATIBLE, example.load(""));
   CHECK_CONTAINS(text, "z is missing (for parameter p)");
   CHECK_CONTAINS(text, "y is float32 [4]; the library takes float32 [5]");
   CHECK_CONTAINS(text, "w is missing (for parameter t)");

@@ -11,40 +11,11 @@ from typing import Any
 
 import tvm_ffi  # noqa: F401  (loads libtvm_ffi.so, which libwherry.so is linked with)
 
-CORE_RUNNING, CORE_STOP, CORE_LENGTH, CORE_ABORTED, CORE_ERROR = range(5)
+from wherry.runtime import core_abi
+from wherry.runtime.core_abi import Event, Params
+
+WHERRY_RUNNING, WHERRY_STOP, WHERRY_LENGTH, WHERRY_ABORTED, WHERRY_ERROR = range(5)
 INVALID_ARGUMENT, NOT_FOUND, INCOMPATIBLE = -1, -2, -4
-
-
-class Params(ctypes.Structure):
-    _fields_ = [
-        ("max_tokens", ctypes.c_int32),
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-        ("top_k", ctypes.c_int32),
-        ("min_p", ctypes.c_float),
-        ("repetition_penalty", ctypes.c_float),
-        ("presence_penalty", ctypes.c_float),
-        ("frequency_penalty", ctypes.c_float),
-        ("seed", ctypes.c_uint64),
-        ("stop_ids", ctypes.POINTER(ctypes.c_int32)),
-        ("n_stop_ids", ctypes.c_size_t),
-        ("bias_ids", ctypes.POINTER(ctypes.c_int32)),
-        ("bias_values", ctypes.POINTER(ctypes.c_float)),
-        ("n_bias", ctypes.c_size_t),
-        ("top_logprobs", ctypes.c_int32),
-    ]
-
-
-class Event(ctypes.Structure):
-    _fields_ = [
-        ("id", ctypes.c_uint64),
-        ("token", ctypes.c_int32),
-        ("finish", ctypes.c_int32),
-        ("logprob", ctypes.c_float),
-        ("n_top", ctypes.c_int32),
-        ("top_ids", ctypes.c_int32 * 20),
-        ("top_logprobs", ctypes.c_float * 20),
-    ]
 
 
 class CoreError(Exception):
@@ -60,8 +31,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     runtime = Path(spec.origin).parent / "lib" / "libtvm_runtime.so"
     ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
     core = ctypes.CDLL(str(path))
-    core.core_last_error.restype = ctypes.c_char_p
-    core.core_model_metadata.restype = ctypes.c_char_p
+    core_abi.declare(core)
     return core
 
 
@@ -73,17 +43,17 @@ class Model:
         self.handle = ctypes.c_void_p()
         text = json.dumps(options or {}).encode()
         self.check(
-            core.core_model_load(
+            core.wherry_model_load(
                 str(lib).encode(), str(weights).encode(), b"cpu", text, ctypes.byref(self.handle)
             )
         )
 
     def check(self, status: int) -> None:
         if status:
-            raise CoreError(status, self.core.core_last_error().decode())
+            raise CoreError(status, self.core.wherry_last_error().decode())
 
     def metadata(self) -> dict[str, Any]:
-        return json.loads(self.core.core_model_metadata(self.handle))
+        return json.loads(self.core.wherry_model_metadata(self.handle))
 
     def generate(
         self, prompts: list[list[int]], config: Mapping[str, Any] | None = None, **params: Any
@@ -91,38 +61,38 @@ class Model:
         """Tokens of each prompt, all in one engine, on the engine's own thread."""
         engine = ctypes.c_void_p()
         text = json.dumps(config or {}).encode()
-        self.check(self.core.core_create(self.handle, None, text, ctypes.byref(engine)))
+        self.check(self.core.wherry_engine_create(self.handle, None, text, ctypes.byref(engine)))
         try:
             return self._generate(engine, prompts, params)
         finally:
-            self.core.core_destroy(engine)
+            self.core.wherry_engine_destroy(engine)
 
     def _generate(
         self, engine: ctypes.c_void_p, prompts: list[list[int]], params: Mapping[str, Any]
     ) -> list[list[int]]:
         given = Params()
-        self.core.core_params_init(ctypes.byref(given))
+        self.core.wherry_params_init(ctypes.byref(given))
         for name, value in params.items():
             setattr(given, name, value)
         for i, prompt in enumerate(prompts):
             tokens = (ctypes.c_int32 * len(prompt))(*prompt)
             self.check(
-                self.core.core_add(
+                self.core.wherry_engine_add(
                     engine, ctypes.c_uint64(i), tokens, len(prompt), ctypes.byref(given)
                 )
             )
-        self.check(self.core.core_start(engine))
+        self.check(self.core.wherry_engine_start(engine))
         outputs: list[list[int]] = [[] for _ in prompts]
         left, events, n = len(prompts), (Event * 16)(), ctypes.c_size_t()
         while left:
-            self.check(self.core.core_wait_events(engine, events, 16, 20000, ctypes.byref(n)))
+            self.check(self.core.wherry_engine_wait(engine, events, 16, 20000, ctypes.byref(n)))
             assert n.value, "no event for 20 s"
             for event in events[: n.value]:
-                if event.finish == CORE_ERROR:
-                    raise CoreError(0, self.core.core_last_error().decode())
+                if event.finish == WHERRY_ERROR:
+                    raise CoreError(0, self.core.wherry_last_error().decode())
                 outputs[event.id].append(event.token)
-                left -= event.finish != CORE_RUNNING
+                left -= event.finish != WHERRY_RUNNING
         return outputs
 
     def free(self) -> None:
-        self.check(self.core.core_model_free(self.handle))
+        self.check(self.core.wherry_model_free(self.handle))

@@ -12,6 +12,7 @@ import pytest
 
 from wherry.artifact import INTERFACE_HASH
 
+from ..support.command import SRC
 from . import core as abi
 from . import tiny_library
 
@@ -157,7 +158,7 @@ def test_without_tvms_python_package(library_path, compiled, weights):
         "assert 'libtvm_runtime_extra' not in maps\n"
         "print(json.dumps(tokens))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{SRC}"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
     )

@@ -152,6 +152,9 @@ class FakeCore:
         for request_id in [*self._waiting, *self._running]:
             self.abort(request_id)
 
+    def clear_cache(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 

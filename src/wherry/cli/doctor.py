@@ -93,7 +93,7 @@ def _core() -> str:
     from wherry.runtime.core_library import find_core, open_core
 
     library = open_core()
-    return f"ABI {library.core_version()}, {find_core()}"
+    return f"ABI {library.wherry_abi_version()}, {find_core()}"
 
 
 def _cpu() -> str:

@@ -1,0 +1,64 @@
+// wherry_params, owned and checked.
+#ifndef WHERRY_ENGINE_SAMPLING_PARAMS_H_
+#define WHERRY_ENGINE_SAMPLING_PARAMS_H_
+
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "wherry.h"
+
+namespace wherry {
+
+// Fields as in wherry.h.
+struct SamplingParams {
+  int32_t max_tokens = 0;
+  int32_t min_tokens = 0;
+  std::unordered_set<int32_t> stop_ids;
+
+  float temperature = 1;
+  float dynamic_range = 0;
+  float dynamic_exponent = 1;
+  float top_p = 1;
+  int32_t top_k = 0;
+  float min_p = 0;
+  float typical_p = 1;
+  float top_n_sigma = 0;
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
+  float mirostat_tau = 0;
+  float mirostat_eta = 0.1f;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  float dry_multiplier = 0;
+  float dry_base = 1.75f;
+  int32_t dry_allowed_length = 2;
+  int32_t dry_range = 0;
+  std::unordered_set<int32_t> dry_breakers;
+  uint64_t seed = 0;
+  std::vector<std::pair<int32_t, float>> bias;
+  std::vector<std::vector<int32_t>> bad_words;
+
+  int32_t top_logprobs = 0;
+  int32_t prompt_logprobs = -1;
+
+  bool penalises() const {
+    return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
+  }
+};
+
+// wherry_params_init: what asks for nothing.
+wherry_params default_params();
+
+// A caller's record as this version knows it: fields beyond its `size` have their defaults. Throws
+// WHERRY_INVALID_ARGUMENT for a size that no version has had.
+wherry_params current_params(const wherry_params& given);
+
+// Throws WHERRY_INVALID_ARGUMENT with every field that is out of its range.
+SamplingParams checked_params(const wherry_params& params, int64_t vocab);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SAMPLING_PARAMS_H_
