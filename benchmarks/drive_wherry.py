@@ -1,7 +1,8 @@
 """One measured run of Wherry, in a process of its own: prints one JSON object.
 
 Drives the core in this process (`wherry_engine_add`, `wherry_engine_step`), with token ids: no
-tokenizer, no server, no stop tokens. A step includes sampling (greedy), which the other side does not do.
+tokenizer, no server, no stop tokens. A step includes sampling (greedy), which the other side does
+not do.
 """
 
 from __future__ import annotations
