@@ -29,23 +29,24 @@ float inverse_of(float temperature) {
 
 }  // namespace
 
-Sample StandardSampler::sample(const Request& request, const float* logits, int64_t vocab) {
-  const SamplingParams& params = request.params;
+Sample StandardSampler::sample(const SamplingInput& input, const float* logits, int64_t vocab,
+                               const uint32_t* mask) {
+  const SamplingParams& params = input.params;
   RowMaximum raw = row_maximum(logits, vocab);
   if (!raw.valid) {
     throw Error(WHERRY_INTERNAL,
-                concat("the model's logits for token ", request.tokens.size(),
+                concat("the model's logits for token ", input.tokens.size(),
                        " hold NaN or infinity: the weights or the compiled model are damaged"));
   }
   double log_total = std::log(exponentials(logits, vocab, raw.value, 1, nullptr, nullptr));
   auto logprob = [&](int32_t token) {
     return static_cast<float>(static_cast<double>(logits[token] - raw.value) - log_total);
   };
-  const float* x = adjust(request, logits, vocab);
+  const float* x = adjust(input, logits, vocab, mask);
   RowMaximum best = x == logits ? raw : row_maximum(x, vocab);
-  if (!best.valid) throw Error(WHERRY_INTERNAL, "bias and penalties leave no token possible");
+  if (!best.valid) throw Error(WHERRY_INTERNAL, "mask, bias and penalties leave no token possible");
   Sample result;
-  result.token = params.temperature == 0 ? best.index : draw(request, x, vocab, best.value);
+  result.token = params.temperature == 0 ? best.index : draw(input, x, vocab, best.value);
   result.logprob = logprob(result.token);
   if (params.top_logprobs > 0) {
     select(logits, vocab, params.top_logprobs);
@@ -54,22 +55,27 @@ Sample StandardSampler::sample(const Request& request, const float* logits, int6
   return result;
 }
 
-const float* StandardSampler::adjust(const Request& request, const float* logits, int64_t vocab) {
-  const SamplingParams& params = request.params;
-  if (params.bias.empty() && !params.penalises()) return logits;
+const float* StandardSampler::adjust(const SamplingInput& input, const float* logits, int64_t vocab,
+                                     const uint32_t* mask) {
+  const SamplingParams& params = input.params;
+  if (params.bias.empty() && !params.penalises() && mask == nullptr) return logits;
   adjusted_.assign(logits, logits + vocab);
   for (const auto& [id, value] : params.bias) adjusted_[static_cast<size_t>(id)] += value;
-  for (const auto& [id, count] : request.counts) {
+  for (int64_t i = 0; mask != nullptr && i < vocab; ++i) {
+    bool possible = (mask[i / 32] >> (i % 32) & 1) != 0;
+    if (!possible) adjusted_[static_cast<size_t>(i)] = -std::numeric_limits<float>::infinity();
+  }
+  for (const auto& [id, count] : input.state.counts()) {
     float& x = adjusted_[static_cast<size_t>(id)];
     x = penalised(x, count, params);
   }
   return adjusted_.data();
 }
 
-int32_t StandardSampler::draw(const Request& request, const float* x, int64_t vocab,
+int32_t StandardSampler::draw(const SamplingInput& input, const float* x, int64_t vocab,
                               float maximum) {
-  const SamplingParams& params = request.params;
-  double u = uniform(params.seed, static_cast<uint64_t>(request.output_size()));
+  const SamplingParams& params = input.params;
+  double u = uniform(params.seed, static_cast<uint64_t>(input.output_size()));
   float scale = inverse_of(params.temperature);
   if (params.top_k > 0 || params.top_p < 1) {
     // top-k needs the total of its own tokens only

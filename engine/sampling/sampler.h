@@ -12,32 +12,41 @@
 #include <cstdint>
 #include <vector>
 
-#include "scheduling/request.h"
+#include "sampling/params.h"
+#include "sampling/state.h"
 
 namespace wherry {
 
-struct Sample {
-  int32_t token = -1;
-  float logprob = 0;  // of the model's own distribution: no bias, no penalties, temperature 1
-  std::vector<std::pair<int32_t, float>> top;  // params.top_logprobs most likely ones, descending
+// What a token depends on beside its logits.
+struct SamplingInput {
+  const SamplingParams& params;
+  const SamplerState& state;
+  const std::vector<int32_t>& tokens;  // prompt and output
+  int64_t prompt_size;
+
+  int64_t output_size() const { return static_cast<int64_t>(tokens.size()) - prompt_size; }
 };
 
 // A policy; keeps scratch memory between calls, so one per thread.
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // `logits` [vocab] of the request's newest token. Throws Error if they hold NaN or +inf, or leave
-  // no token possible.
-  virtual Sample sample(const Request& request, const float* logits, int64_t vocab) = 0;
+  // `logits` [vocab] that follow input.tokens; `mask` [ceil(vocab / 32)]: only tokens whose bit
+  // (token % 32 of word token / 32) is set are possible; null: all are. Throws Error if the logits
+  // hold NaN or +inf, or no token is possible.
+  virtual Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
+                        const uint32_t* mask) = 0;
 };
 
 class StandardSampler : public Sampler {
  public:
-  Sample sample(const Request& request, const float* logits, int64_t vocab) override;
+  Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
+                const uint32_t* mask) override;
 
  private:
-  const float* adjust(const Request& request, const float* logits, int64_t vocab);
-  int32_t draw(const Request& request, const float* x, int64_t vocab, float maximum);
+  const float* adjust(const SamplingInput& input, const float* logits, int64_t vocab,
+                      const uint32_t* mask);
+  int32_t draw(const SamplingInput& input, const float* x, int64_t vocab, float maximum);
   int32_t draw_from_all(double u, float min_p, int64_t vocab, double total);
   int32_t draw_from_likeliest(double u, const SamplingParams& params, const float* x, int64_t vocab,
                               float maximum, float scale, double total);

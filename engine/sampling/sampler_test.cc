@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sampling/rng.h"
+#include "scheduling/request.h"
 #include "testing/testing.h"
 
 namespace wherry {
@@ -33,8 +34,8 @@ struct Fixture {
       : pool(0), request(1, std::move(prompt), checked_params(params, vocab), 1 << 20, pool, 16) {
     for (int32_t token : output) request.append(token);
   }
-  Sample sample(const std::vector<float>& x) {
-    return sampler.sample(request, x.data(), static_cast<int64_t>(x.size()));
+  Sample sample(const std::vector<float>& x, const uint32_t* mask = nullptr) {
+    return sampler.sample(request.sampling(), x.data(), static_cast<int64_t>(x.size()), mask);
   }
 
   PagePool pool;
@@ -209,6 +210,18 @@ TEST(bias_moves_and_forbids) {
   CHECK_EQ(sample.token, 9);
   // The log probability is the model's own.
   CHECK(std::fabs(sample.logprob - (-50 - std::log(1 + 19 * std::exp(-50.0)))) < 1e-4);
+}
+
+TEST(a_mask_forbids) {
+  wherry_params params = defaults();
+  params.temperature = 0;
+  std::vector<float> x(70, 0);
+  x[3] = 50;
+  const uint32_t mask[] = {~8u, ~0u, 1u << 5};
+  x[69] = x[68] = 1;
+  CHECK_EQ(Fixture(params, 70).sample(x, mask).token, 69);
+  const uint32_t nothing[3] = {};
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, Fixture(params, 70).sample(x, nothing)), "possible");
 }
 
 TEST(penalties) {

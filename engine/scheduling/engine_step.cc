@@ -141,7 +141,7 @@ std::vector<Engine::Outcome> Engine::sample_all(const Logits& logits) {
     const PlannedRows& entry = plan_.entries[i];
     if (!entry.samples) continue;
     try {
-      outcomes[i].sample = sampler_->sample(*entry.request, row, logits.vocab);
+      outcomes[i].sample = sampler_->sample(entry.request->sampling(), row, logits.vocab, nullptr);
     } catch (...) {  // of this request alone
       outcomes[i].error = current_reason();
     }
@@ -167,7 +167,7 @@ void Engine::accept_entry(const PlannedRows& entry, const Outcome& outcome) {
   if (prefilling) stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
   if (!entry.samples) return;
   request.state = RequestState::kRunning;
-  wherry_finish reason = request.append(outcome.sample.token);
+  wherry_finish reason = request.append(outcome.sample);
   ++stats_.decode_tokens;
   emit(request, reason, &outcome.sample);
   if (reason != WHERRY_RUNNING) forget(request);

@@ -21,15 +21,16 @@ Request::Request(uint64_t id, std::vector<int32_t> prompt, SamplingParams given,
       max_output(output_limit(params, prompt_size, context)),
       page_size(page_size),
       tokens(std::move(prompt)),
-      sequence(pool, page_size) {
-  if (params.repetition_penalty != 1) {
-    for (int32_t token : tokens) counts.emplace(token, 0);
-  }
-}
+      sequence(pool, page_size),
+      sampler_state(params, tokens) {}
 
-wherry_finish Request::append(int32_t token) {
+wherry_finish Request::append(const Sample& sample) { return append(sample.token, &sample); }
+
+wherry_finish Request::append(int32_t token) { return append(token, nullptr); }
+
+wherry_finish Request::append(int32_t token, const Sample* sample) {
   tokens.push_back(token);
-  if (params.penalises()) ++counts[token];
+  sampler_state.accept(params, tokens, sample);
   if (params.stop_ids.count(token) != 0) return WHERRY_STOP;
   return output_size() >= max_output ? WHERRY_LENGTH : WHERRY_RUNNING;
 }

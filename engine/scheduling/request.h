@@ -3,11 +3,10 @@
 #define WHERRY_ENGINE_SCHEDULING_REQUEST_H_
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "cache/page_pool.h"
-#include "sampling/params.h"
+#include "sampling/sampler.h"
 #include "wherry.h"
 
 namespace wherry {
@@ -28,8 +27,10 @@ struct Request {
   int64_t output_size() const { return static_cast<int64_t>(tokens.size()) - prompt_size; }
   // Pages that it holds at most, at any time. The last token is never written to the cache.
   int64_t most_pages() const { return pages_for(prompt_size + max_output - 1, page_size); }
-  // Adds a sampled token; WHERRY_RUNNING, WHERRY_STOP or WHERRY_LENGTH.
+  // Adds a token to the output, sampled or given; WHERRY_RUNNING, WHERRY_STOP or WHERRY_LENGTH.
+  wherry_finish append(const Sample& sample);
   wherry_finish append(int32_t token);
+  SamplingInput sampling() const { return {params, sampler_state, tokens, prompt_size}; }
 
   const uint64_t id;
   const SamplingParams params;
@@ -42,7 +43,10 @@ struct Request {
   std::vector<int32_t> tokens;  // prompt and output
   int64_t computed = 0;         // of them, in the cache
   Sequence sequence;
-  std::unordered_map<int32_t, int32_t> counts;  // token -> times in the output; with penalties only
+  SamplerState sampler_state;
+
+ private:
+  wherry_finish append(int32_t token, const Sample* sample);
 };
 
 }  // namespace wherry

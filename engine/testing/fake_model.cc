@@ -135,8 +135,9 @@ std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<i
   std::vector<int32_t> output;
   for (wherry_finish finish = WHERRY_RUNNING; finish == WHERRY_RUNNING;) {
     std::vector<float> logits = fake_logits(request.tokens, options.vocab);
-    output.push_back(sampler.sample(request, logits.data(), options.vocab).token);
-    finish = request.append(output.back());
+    Sample sample = sampler.sample(request.sampling(), logits.data(), options.vocab, nullptr);
+    output.push_back(sample.token);
+    finish = request.append(sample);
   }
   return output;
 }
