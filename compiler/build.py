@@ -25,8 +25,9 @@ from wherry.targets.toolchain import require
 
 from .device_limits import require_limits
 from .device_sources import device_sources
-from .export import Program
+from .export import INPUTS, Program
 
+GUESSED_ROWS = 16
 OnPhase = Callable[[str, IRModule], None]
 
 
@@ -37,12 +38,18 @@ class Deployment:
     context: int  # tokens of one sequence
     max_batch: int = 32  # sequences in one step
     prefill_chunk: int = 512  # rows of one step
+    logit_rows: int = 0  # rows of one step whose logits are wanted; 0: enough for guessed tokens
     page_size: int = PAGE_SIZE  # tokens
 
     def bounds(self) -> dict[str, int]:
         """Of the symbolic sizes that intermediate tensors have."""
         pages = self.max_batch * -(-self.context // self.page_size)
-        return {"n": self.prefill_chunk, "m": self.max_batch, "p": pages}
+        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages}
+
+    def __post_init__(self) -> None:
+        if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few
+            rows = min(self.prefill_chunk, self.max_batch + GUESSED_ROWS)
+            object.__setattr__(self, "logit_rows", rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +97,17 @@ def build_library(
         "layers": program.layers,
         "shape": list(program.page_shape),
         "dtype": program.kv_dtype,
+        "group": 0,
     }
     metadata: dict[str, Any] = {
-        "schema": 1,
+        "schema": 2,
         "interface": INTERFACE_HASH,
         "name": name,
         "vocab_size": vocab_size,
         **asdict(deployment),
+        "inputs": list(INPUTS),
+        "entries": ["forward"],
+        "groups": [{"kind": "self", "window": 0}],
         "state": [state],
     }
 

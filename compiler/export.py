@@ -28,6 +28,8 @@ SIZES = {
     "logit_rows": "m",
 }
 assert list(SIZES) == [f.name for f in fields(Batch)]
+# The same as the core's names of a step's arrays; a group's pages are two of them.
+INPUTS = ("tokens", "positions", "sequences", "query_indptr", "pages.0", "logit_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

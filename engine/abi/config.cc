@@ -36,9 +36,14 @@ ModelOptions parse_model_options(const char* json) {
 }
 
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
+  return parse_engine_config(json, metadata, 0);
+}
+
+EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts) {
   Problems problems;
   JsonReader reader = reader_of(json, "the engine's configuration", problems);
-  reader.only({"max_batch", "context", "kv_tokens", "prefill_chunk"});
+  reader.only({"max_batch", "context", "kv_tokens", "prefill_chunk", "prefix_cache", "cache_dir",
+               "cache_bytes", "max_drafts", "max_slowdown"});
   const int64_t page = metadata.page_size;
   const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
 
@@ -55,6 +60,14 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
   if (chunk < max_batch) {
     problems.add("\"prefill_chunk\" is ", chunk, ", but it is the number of rows of one step and ",
                  "must hold max_batch (", max_batch, ") of them");
+  }
+  config.prefix_cache = reader.boolean_or("prefix_cache", true);
+  config.cache_dir = reader.string_or("cache_dir", "");
+  config.cache_bytes = bounded(reader, "cache_bytes", config.cache_bytes, 0, INT64_MAX, problems);
+  config.max_drafts = static_cast<int>(bounded(reader, "max_drafts", drafts, 0, 64, problems));
+  config.max_slowdown = reader.number_or("max_slowdown", config.max_slowdown);
+  if (!(config.max_slowdown > 1)) {
+    problems.add("\"max_slowdown\" is ", config.max_slowdown, "; accepted is more than 1");
   }
   problems.raise(WHERRY_INVALID_ARGUMENT, "the engine's configuration is wrong");
 

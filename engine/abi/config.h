@@ -19,6 +19,11 @@ struct EngineConfig {
   int context = 0;        // tokens of one request, prompt and output
   int64_t kv_tokens = 0;  // tokens of the cache in all, a multiple of the page size
   int prefill_chunk = 0;  // rows (tokens) of one step, >= max_batch
+  bool prefix_cache = true;
+  std::string cache_dir;         // where prefixes outlive the process; empty: nowhere
+  int64_t cache_bytes = 1 << 30;  // that cache_dir may take
+  int max_drafts = 0;            // tokens guessed ahead for a request that does not say
+  double max_slowdown = 2;       // of a running request's step, by prompts' chunks
 };
 
 // Null and "" are "{}". Throws WHERRY_INVALID_ARGUMENT with all that is wrong.
@@ -28,6 +33,8 @@ ModelOptions parse_model_options(const char* json);
 // max_batch * context (its memory is taken page by page as requests use it), prefill_chunk
 // 256 or max_batch if more; never more than the library's memory is planned for.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata);
+// `drafts`: max_drafts where it is not given.
+EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts);
 
 }  // namespace wherry
 

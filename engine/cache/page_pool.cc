@@ -4,9 +4,15 @@
 
 namespace wherry {
 
-PagePool::PagePool(int32_t pages) : references_(static_cast<size_t>(pages), 0) {
+PagePool::PagePool(int32_t pages)
+    : references_(static_cast<size_t>(pages), 0), kept_(static_cast<size_t>(pages), 0) {
   free_.reserve(static_cast<size_t>(pages));  // release() must not allocate
   for (int32_t page = pages; page-- > 0;) free_.push_back(page);
+}
+
+void PagePool::count(int32_t page, int by) {
+  auto i = static_cast<size_t>(page);
+  if (kept_[i] && references_[i] == 1) idle_ += by;
 }
 
 int32_t PagePool::take() {
@@ -18,26 +24,30 @@ int32_t PagePool::take() {
 }
 
 void PagePool::share(int32_t page) {
-  int32_t& count = references_.at(static_cast<size_t>(page));
-  if (count == 0) throw Error(WHERRY_INTERNAL, concat("page ", page, " is shared but not in use"));
-  ++count;
+  int32_t& references = references_.at(static_cast<size_t>(page));
+  if (references == 0) {
+    throw Error(WHERRY_INTERNAL, concat("page ", page, " is shared but not in use"));
+  }
+  count(page, -1);
+  ++references;
 }
 
 void PagePool::release(int32_t page) {
-  int32_t& count = references_.at(static_cast<size_t>(page));
-  if (count == 0) throw Error(WHERRY_INTERNAL, concat("page ", page, " is released twice"));
-  if (--count == 0) free_.push_back(page);
+  int32_t& references = references_.at(static_cast<size_t>(page));
+  if (references == 0) throw Error(WHERRY_INTERNAL, concat("page ", page, " is released twice"));
+  if (--references == 0) free_.push_back(page);
+  count(page, 1);
 }
 
-void Sequence::reserve(int64_t tokens) {
-  auto wanted = static_cast<size_t>(pages_for(tokens, page_size_));
-  pages_.reserve(wanted);  // before take(), so that no page is lost if this throws
-  while (pages_.size() < wanted) pages_.push_back(pool_.take());
+void PagePool::keep(int32_t page) {
+  share(page);
+  kept_[static_cast<size_t>(page)] = 1;
 }
 
-void Sequence::clear() {
-  for (int32_t page : pages_) pool_.release(page);
-  pages_.clear();
+void PagePool::drop(int32_t page) {
+  count(page, -1);
+  kept_[static_cast<size_t>(page)] = 0;
+  release(page);
 }
 
 }  // namespace wherry

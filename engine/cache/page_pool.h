@@ -16,34 +16,26 @@ class PagePool {
 
   // A free page with one reference. There must be one.
   int32_t take();
+  int32_t references(int32_t page) const { return references_[static_cast<size_t>(page)]; }
+
   // Another owner of a page in use.
   void share(int32_t page);
   // Gives up one reference; the last one frees the page.
   void release(int32_t page);
 
+  // The same two for the prefix tree, so that its pages are counted.
+  void keep(int32_t page);
+  void drop(int32_t page);
+  // Pages that the prefix tree alone holds.
+  int32_t idle() const { return idle_; }
+
  private:
+  void count(int32_t page, int by);  // that page's part in idle_
+
   std::vector<int32_t> references_;  // of each page
+  std::vector<char> kept_;           // whether one of them is the tree's
+  int32_t idle_ = 0;
   std::vector<int32_t> free_;        // last one goes first: it is the likeliest in the CPU's caches
-};
-
-// The pages of one sequence in order; returned to the pool when it goes.
-class Sequence {
- public:
-  Sequence(PagePool& pool, int32_t page_size) : pool_(pool), page_size_(page_size) {}
-  ~Sequence() { clear(); }
-  Sequence(const Sequence&) = delete;
-  Sequence& operator=(const Sequence&) = delete;
-
-  // Takes pages until `tokens` fit. The caller has made sure that there are enough.
-  void reserve(int64_t tokens);
-  void clear();
-
-  const std::vector<int32_t>& pages() const { return pages_; }
-
- private:
-  PagePool& pool_;
-  int32_t page_size_;
-  std::vector<int32_t> pages_;
 };
 
 inline int64_t pages_for(int64_t tokens, int64_t page_size) {

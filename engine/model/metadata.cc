@@ -8,11 +8,11 @@
 
 namespace wherry {
 
-const char* const kInterface = "0f910197cf07e190";
+const char* const kInterface = "2acbec95d1592c4d";
 
 namespace {
 
-constexpr int64_t kSchema = 1;
+constexpr int64_t kSchema = 2;
 
 std::vector<int64_t> parse_shape(JsonReader& reader, Problems& problems) {
   std::vector<int64_t> shape = reader.integers("shape");
@@ -22,18 +22,57 @@ std::vector<int64_t> parse_shape(JsonReader& reader, Problems& problems) {
   return shape;
 }
 
-StateSpec parse_state(const ffi::json::Object& object, size_t i, Problems& problems) {
+GroupSpec parse_group(const ffi::json::Object& object, size_t i, Problems& problems) {
+  JsonReader reader(object, concat("groups[", i, "]"), problems);
+  GroupSpec spec;
+  spec.window = reader.integer_or("window", 0);
+  std::string kind = reader.string("kind");
+  spec.cross = kind == "cross";
+  if (kind != "self" && kind != "cross") {
+    problems.add(reader.where(), ": kind \"", kind, "\"; this core knows \"self\" and \"cross\"");
+  }
+  if (spec.window < 0) problems.add(reader.where(), ": a window of ", spec.window, " tokens");
+  return spec;
+}
+
+StateSpec parse_state(const ffi::json::Object& object, size_t i, size_t groups,
+                      Problems& problems) {
   JsonReader reader(object, concat("state[", i, "]"), problems);
   StateSpec spec;
-  spec.kind = reader.string("kind");
+  std::string kind = reader.string("kind");
+  spec.recurrent = kind == "recurrent";
   spec.layers = reader.integer("layers");
-  spec.page_shape = parse_shape(reader, problems);
+  spec.shape = parse_shape(reader, problems);
   spec.dtype = parse_dtype(reader.string("dtype"), reader.where(), problems);
-  if (spec.kind != "paged_kv") {
-    problems.add(reader.where(), ": kind \"", spec.kind, "\"; this core knows \"paged_kv\"");
+  if (kind == "paged_kv") {
+    int64_t group = reader.integer_or("group", 0);
+    spec.group = static_cast<size_t>(group);
+    if (group < 0 || spec.group >= groups) {
+      problems.add(reader.where(), ": group ", group, " of ", groups);
+    }
+  } else if (!spec.recurrent) {
+    problems.add(reader.where(), ": kind \"", kind,
+                 "\"; this core knows \"paged_kv\" and \"recurrent\"");
   }
   if (spec.layers < 1) problems.add(reader.where(), ": ", spec.layers, " layers");
   return spec;
+}
+
+Entry parse_entry(const std::string& name, Problems& problems) {
+  for (Entry entry : {Entry::kForward, Entry::kEmbed, Entry::kEncode}) {
+    if (name == name_of(entry)) return entry;
+  }
+  problems.add("entry \"", name, "\"; this core knows forward, embed, encode");
+  return Entry::kForward;
+}
+
+void check_inputs(const Metadata& metadata, Problems& problems) {
+  std::set<std::string> known{"tokens", "positions",      "sequences", "adapters", "query_indptr",
+                              "slots",  "source_lengths", "logit_rows"};
+  for (size_t i = 0; i < metadata.groups.size(); ++i) known.insert(concat("pages.", i));
+  for (const std::string& input : metadata.inputs) {
+    if (known.count(input) == 0) problems.add("input \"", input, "\" is not known");
+  }
 }
 
 ParamSpec parse_param(const ffi::json::Object& object, size_t i, Problems& problems) {
@@ -56,6 +95,18 @@ void require_positive(const char* key, int64_t value, Problems& problems) {
 }
 
 }  // namespace
+
+const char* name_of(Entry entry) {
+  switch (entry) {
+    case Entry::kForward:
+      return "forward";
+    case Entry::kEmbed:
+      return "embed";
+    case Entry::kEncode:
+      return "encode";
+  }
+  return "";
+}
 
 DLDataType parse_dtype(const std::string& text, const std::string& where, Problems& problems) {
   try {
@@ -96,13 +147,26 @@ Metadata parse_metadata(const std::string& json) {
   metadata.page_size = reader.integer("page_size");
   if (reader.has("max_batch")) metadata.max_batch = reader.integer("max_batch");
   if (reader.has("prefill_chunk")) metadata.prefill_chunk = reader.integer("prefill_chunk");
+  if (reader.has("logit_rows")) metadata.logit_rows = reader.integer("logit_rows");
+  metadata.adapters = reader.integer_or("adapters", 0);
   require_positive("vocab_size", metadata.vocab_size, problems);
   require_positive("context", metadata.context, problems);
   require_positive("page_size", metadata.page_size, problems);
   require_positive("max_batch", metadata.max_batch, problems);
   require_positive("prefill_chunk", metadata.prefill_chunk, problems);
+  require_positive("logit_rows", metadata.logit_rows, problems);
+  metadata.inputs = reader.strings("inputs");
+  for (const std::string& entry : reader.strings("entries")) {
+    metadata.entries.push_back(parse_entry(entry, problems));
+  }
+  metadata.whole = reader.integer_or("whole", 0) != 0;
+  for (const ffi::json::Object& object : reader.objects("groups")) {
+    metadata.groups.push_back(parse_group(object, metadata.groups.size(), problems));
+  }
+  check_inputs(metadata, problems);
   for (const ffi::json::Object& object : reader.objects("state")) {
-    metadata.state.push_back(parse_state(object, metadata.state.size(), problems));
+    size_t groups = metadata.groups.size();
+    metadata.state.push_back(parse_state(object, metadata.state.size(), groups, problems));
   }
   std::set<std::string> names;
   for (const ffi::json::Object& object : reader.objects("params")) {

@@ -4,6 +4,7 @@
 
 #include <tvm/ffi/dtype.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,11 +15,26 @@ namespace wherry {
 // dtypes of `forward`. A test compares the two.
 extern const char* const kInterface;
 
-// One kind of state: `layers` tensors of shape [pages, *page_shape].
+// What a library computes; each is a VM function of the same arguments.
+enum class Entry {
+  kForward,  // "forward" -> logits of the logit rows [m, vocab]
+  kEmbed,    // "embed" -> embeddings of the logit rows [m, d]
+  kEncode,   // "encode": reads the source of an encoder-decoder model into its cross groups
+};
+
+// Layers whose sequences own the same pages.
+struct GroupSpec {
+  int64_t window = 0;  // a row sees so many tokens, its own included; 0: all
+  bool cross = false;  // the pages hold the encoder's tokens, not the sequence's own
+};
+
+// One kind of state: `layers` tensors. paged_kv: [pages of the group, *shape]; recurrent:
+// [slots, *shape].
 struct StateSpec {
-  std::string kind;  // "paged_kv"
+  bool recurrent = false;
+  size_t group = 0;  // of paged_kv
   int64_t layers = 0;
-  std::vector<int64_t> page_shape;
+  std::vector<int64_t> shape;
   DLDataType dtype{};
 };
 
@@ -40,9 +56,26 @@ struct Metadata {
   // What the library's memory is planned for; an engine may use less, not more.
   int64_t max_batch = 4096;         // sequences in one step
   int64_t prefill_chunk = 1 << 20;  // rows of one step
+  int64_t logit_rows = 4096;        // rows of one step whose logits are wanted
+  int64_t adapters = 0;
+  // Arguments of the entries before state and parameters, in order: fields of Batch; "pages.i" is
+  // the two arrays of group i.
+  std::vector<std::string> inputs;
+  std::vector<Entry> entries;
+  bool whole = false;  // a sequence must be computed in one step: its rows see each other
+  std::vector<GroupSpec> groups;
   std::vector<StateSpec> state;
   std::vector<ParamSpec> params;
+
+  bool has(Entry entry) const {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  }
+  bool recurrent() const {
+    return std::any_of(state.begin(), state.end(), [](const auto& s) { return s.recurrent; });
+  }
 };
+
+const char* name_of(Entry entry);
 
 // Throws WHERRY_INCOMPATIBLE with all that is wrong.
 Metadata parse_metadata(const std::string& json);

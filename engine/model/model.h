@@ -2,6 +2,7 @@
 #ifndef WHERRY_ENGINE_MODEL_MODEL_H_
 #define WHERRY_ENGINE_MODEL_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,42 +11,63 @@
 
 namespace wherry {
 
-// The int32 arguments of `forward` for one step over n rows of r sequences; meaning and order as
-// in ARCHITECTURE.md. n, r and m are at least 1.
-struct Batch {
-  std::vector<int32_t> tokens;        // [n]
-  std::vector<int32_t> positions;     // [n]
-  std::vector<int32_t> sequences;     // [n]
-  std::vector<int32_t> query_indptr;  // [r + 1]
-  std::vector<int32_t> page_indptr;   // [r + 1]
-  std::vector<int32_t> page_ids;      // [p]
-  std::vector<int32_t> logit_rows;    // [m]
+// What sequence s owns in one group of layers: pages ids[indptr[s]..indptr[s + 1]].
+struct PageTable {
+  std::vector<int32_t> indptr;  // [r + 1]
+  std::vector<int32_t> ids;     // [p]; -1 for a page behind the group's window
 };
 
-// float32 [rows, vocab] in host memory, row-major; valid until the session's next launch.
-struct Logits {
+// The int32 arguments of `forward` for one step over n rows of r sequences; meaning as in
+// ARCHITECTURE.md. n, r and m are at least 1.
+struct Batch {
+  std::vector<int32_t> tokens;          // [n]
+  std::vector<int32_t> positions;       // [n]
+  std::vector<int32_t> sequences;       // [n]
+  std::vector<int32_t> adapters;        // [n]
+  std::vector<int32_t> query_indptr;    // [r + 1]
+  std::vector<PageTable> pages;         // one for each group
+  std::vector<int32_t> slots;           // [r], of recurrent state
+  std::vector<int32_t> source_lengths;  // [r], tokens that the encoder read
+  std::vector<int32_t> logit_rows;      // [m]
+};
+
+// float32 [rows, columns] in host memory, row-major; valid until the session's next launch.
+struct Rows {
   const float* data = nullptr;
   int64_t rows = 0;
-  int64_t vocab = 0;
+  int64_t columns = 0;
 };
 
 // How large a session's batches get.
 struct SessionLimits {
-  int64_t pages = 0;      // of the state
-  int64_t rows = 0;       // n
-  int64_t sequences = 0;  // r
-  int64_t page_ids = 0;   // p
+  std::vector<int64_t> pages;     // of the state, for each group
+  std::vector<int64_t> page_ids;  // p, for each group
+  int64_t rows = 0;               // n
+  int64_t logit_rows = 0;         // m
+  int64_t sequences = 0;          // r
+  int64_t slots = 0;              // of recurrent state
 };
 
-// One engine's state (its cache) and the means to run the model on it. One step at a time;
-// launch and collect may be called from different threads.
+// One engine's state (its cache) and the means to run the model on it. One step at a time; a step
+// may be launched and collected by different threads. The other functions are called between
+// steps.
 class Session {
  public:
   virtual ~Session() = default;
-  // Starts a step. An asynchronous device returns before it is done; a CPU runs it here.
-  virtual void launch(const Batch& batch) = 0;
-  // Waits for the step. After an exception in either, the session takes the next launch.
-  virtual Logits collect() = 0;
+  // Starts a step and asks for its results. An asynchronous device returns before it is done; a
+  // CPU runs it here.
+  virtual void launch(const Batch& batch, Entry entry) = 0;
+  // Waits for the step. The rows of kForward are logits, of kEmbed embeddings; kEncode has none.
+  // After an exception in either, the session takes the next launch.
+  virtual Rows collect() = 0;
+
+  virtual void copy_page(int group, int32_t from, int32_t to) = 0;
+  virtual void copy_slot(int32_t from, int32_t to) = 0;
+  virtual void clear_slot(int32_t slot) = 0;  // as no token had come
+  // A page of every layer of a group as bytes, which only a session of the same library reads.
+  virtual size_t page_bytes(int group) const = 0;
+  virtual void read_page(int group, int32_t page, char* bytes) = 0;
+  virtual void write_page(int group, int32_t page, const char* bytes) = 0;
 };
 
 // Immutable: shared by engines and threads.
@@ -53,6 +75,8 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const Metadata& metadata() const = 0;
+  // Names the weights and the code: equal for models whose pages are the same bytes.
+  virtual uint64_t identity() const = 0;
   virtual std::unique_ptr<Session> open(const SessionLimits& limits) const = 0;
 };
 

@@ -17,6 +17,7 @@ class VmModel : public Model {
  public:
   explicit VmModel(std::shared_ptr<const VmShared> shared) : shared_(std::move(shared)) {}
   const Metadata& metadata() const override { return shared_->metadata; }
+  uint64_t identity() const override { return shared_->identity; }
   std::unique_ptr<Session> open(const SessionLimits& limits) const override {
     return open_vm_session(shared_, limits);
   }
@@ -36,7 +37,8 @@ std::vector<ffi::Tensor> tensors_of(const ffi::Any& result, const std::string& n
 // Every function that the metadata names must be there before the first weight is read.
 void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
   Problems problems;
-  std::set<std::string> names{"forward"};
+  std::set<std::string> names;
+  for (Entry entry : metadata.entries) names.insert(name_of(entry));
   for (const ParamSpec& spec : metadata.params) {
     if (!spec.pack.empty()) names.insert(spec.pack);
   }
@@ -65,7 +67,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   WeightsOptions to_load;
   to_load.device = shared->device;
   to_load.pack_dir = options.pack_dir;
-  if (!options.pack_dir.empty()) to_load.library_hash = hash_of_library(lib);
+  to_load.library_hash = hash_of_library(lib);
   PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
     configure_kernel_threads(shared->threads);
     ffi::Function function = vm.function(name);
@@ -75,6 +77,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
     return tensors_of(result, name);
   };
   TensorCache cache = TensorCache::open(weights);
+  shared->identity = packed_key(shared->metadata, cache, to_load.library_hash);
   for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
     shared->params.push_back(tensor);
   }

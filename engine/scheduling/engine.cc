@@ -4,17 +4,22 @@
 #include <chrono>
 #include <utility>
 
+#include "model/open_session.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 namespace wherry {
 
 namespace {
 
-wherry_event event_of(uint64_t id, wherry_finish finish, const Sample* sample) {
+wherry_event event_of(const Request& request, wherry_finish finish, const Sample* sample) {
   wherry_event event{};
-  event.id = id;
+  event.id = request.id;
   event.token = -1;
   event.finish = finish;
+  event.cached_tokens = request.cached_tokens;
+  event.drafted_tokens = request.drafted_tokens;
+  event.accepted_tokens = request.accepted_tokens;
   if (sample == nullptr) return event;
   event.token = sample->token;
   event.logprob = sample->logprob;
@@ -25,33 +30,62 @@ wherry_event event_of(uint64_t id, wherry_finish finish, const Sample* sample) {
   return event;
 }
 
-std::unique_ptr<Session> open_session(const Model& model, const EngineConfig& config) {
-  int64_t page = model.metadata().page_size;
-  SessionLimits limits;
-  limits.pages = config.kv_tokens / page;
-  limits.rows = config.prefill_chunk;
-  limits.sequences = config.max_batch;
-  limits.page_ids = config.max_batch * std::min(pages_for(config.context, page), limits.pages);
-  return model.open(limits);
+void add_times(const RequestTimes& times, double now, wherry_event& event) {
+  double started = times.started == 0 ? now : times.started;
+  double first = times.first_token == 0 ? now : times.first_token;
+  event.queue_seconds = static_cast<float>(started - times.added);
+  event.prefill_seconds = static_cast<float>(first - started);
+  event.decode_seconds = static_cast<float>(now - first);
 }
 
-template <typename Policy, typename Default, typename... Arguments>
-std::unique_ptr<Policy> or_default(std::unique_ptr<Policy> given, Arguments... arguments) {
-  if (given) return given;
-  return std::make_unique<Default>(arguments...);
+KvCacheConfig cache_config(const EngineConfig& config) {
+  return {config.kv_tokens, config.max_batch, config.prefill_chunk, config.prefix_cache};
+}
+
+SchedulerLimits scheduler_limits(const EngineConfig& config, const Metadata& metadata) {
+  SchedulerLimits limits;
+  limits.max_batch = config.max_batch;
+  limits.max_rows = config.prefill_chunk;
+  limits.logit_rows = std::min<int64_t>(metadata.logit_rows, config.prefill_chunk);
+  limits.max_drafts = config.max_drafts;
+  limits.whole = metadata.whole;
+  return limits;
+}
+
+std::unique_ptr<Session> session_of(const Model& model, const KvCache& cache,
+                                    const EngineConfig& config) {
+  SchedulerLimits limits = scheduler_limits(config, model.metadata());
+  return open_session(model, cache,
+                      {limits.max_rows, limits.max_batch, limits.logit_rows, config.context});
+}
+
+std::unique_ptr<DraftModel> draft_of(std::shared_ptr<const Model> draft, const Metadata& metadata,
+                                     const EngineConfig& config) {
+  if (!draft) return nullptr;
+  const Metadata& its = draft->metadata();
+  if (its.vocab_size != metadata.vocab_size) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                concat("the draft model's vocabulary has ", its.vocab_size, " tokens, the model's ",
+                       metadata.vocab_size, ": give one with the same tokenizer"));
+  }
+  if (its.recurrent() || !its.has(Entry::kForward)) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                concat("the draft model ", its.name, " has a state that cannot go back"));
+  }
+  return std::make_unique<DraftModel>(std::move(draft), cache_config(config), config.context);
 }
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Model> model, const EngineConfig& config,
-               std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Sampler> sampler)
+Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> draft,
+               const EngineConfig& config)
     : model_(std::move(model)),
       config_(config),
-      scheduler_(or_default<Scheduler, FirstComeScheduler>(
-          std::move(scheduler), SchedulerLimits{config.max_batch, config.prefill_chunk})),
-      sampler_(or_default<Sampler, StandardSampler>(std::move(sampler))),
-      session_(open_session(*model_, config)),
-      pool_(static_cast<int32_t>(config.kv_tokens / model_->metadata().page_size)) {}
+      cache_(model_->metadata(), cache_config(config)),
+      budget_(config.max_slowdown),
+      scheduler_(scheduler_limits(config, model_->metadata()), cache_, budget_),
+      stepper_(session_of(*model_, cache_, config),
+               draft_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()) {}
 
 Engine::~Engine() {
   stop();
@@ -78,32 +112,49 @@ void Engine::check_prompt(const int32_t* tokens, size_t n) const {
   }
 }
 
-void Engine::check_fits(const Request& request) const {
-  if (request.most_pages() <= pool_.total()) return;
-  throw Error(WHERRY_INVALID_ARGUMENT,
-              concat("a prompt of ", request.prompt_size, " tokens and ", request.max_output,
-                     " of output take ", request.most_pages(), " pages of the cache, which has ",
-                     pool_.total(), " (", config_.kv_tokens,
-                     " tokens): give fewer max_tokens or more kv_tokens"));
+void Engine::check_request(const Request& request) const {
+  const Metadata& metadata = model_->metadata();
+  Problems problems;
+  auto source = static_cast<int64_t>(request.source.size());
+  auto need = [&](bool ok, auto... text) {
+    if (!ok) problems.add(text...);
+  };
+  if (request.embed) {
+    need(metadata.has(Entry::kEmbed), metadata.name, " was compiled without embeddings");
+  } else {
+    need(metadata.has(Entry::kForward), metadata.name, " writes no text: it gives embeddings");
+  }
+  need((source > 0) == metadata.has(Entry::kEncode), "the source has ", source, " tokens; ",
+       metadata.has(Entry::kEncode) ? "this model reads one" : "this model reads none");
+  int64_t whole = std::max(source, metadata.whole ? request.prompt_size : 0);
+  need(whole <= config_.prefill_chunk, whole, " tokens must go into one step, which has ",
+       config_.prefill_chunk, " (prefill_chunk)");
+  need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter, "; there are ",
+       metadata.adapters);
+  need(cache_.fits(request.most_cached(), source), "a prompt of ", request.prompt_size,
+       " tokens and ", request.max_output, " of output take ",
+       pages_for(request.most_cached(), cache_.page_size()), " pages of the cache, which has ",
+       cache_.total(), " (", config_.kv_tokens, " tokens): give fewer max_tokens or more kv_tokens");
+  problems.raise(WHERRY_INVALID_ARGUMENT, "the request cannot be served");
 }
 
 void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_params& params) {
+  std::vector<int32_t> prompt(tokens, tokens == nullptr ? tokens : tokens + n);
+  auto request = std::make_unique<Request>(id, std::move(prompt), params,
+                                           model_->metadata().vocab_size, config_.context);
   check_prompt(tokens, n);
-  const Metadata& metadata = model_->metadata();
-  SamplingParams checked = checked_params(params, metadata.vocab_size);
-  auto request =
-      std::make_unique<Request>(id, std::vector<int32_t>(tokens, tokens + n), std::move(checked),
-                                config_.context, pool_, static_cast<int32_t>(metadata.page_size));
-  check_fits(*request);
+  check_request(*request);
+  request->times.added = now_seconds();
   Lock lock(mutex_);
   if (requests_.count(id) != 0) {
     throw Error(WHERRY_INVALID_ARGUMENT, concat("request ", id, " is still running"));
   }
-  queues_.waiting.push_back(request.get());
+  Request& added = *requests_.emplace(id, std::move(request)).first->second;
+  added.arrival = ++arrivals_;
   try {
-    requests_.emplace(id, std::move(request));
+    queues_.waiting.push(added);
   } catch (...) {
-    queues_.waiting.pop_back();
+    requests_.erase(id);
     throw;
   }
   stalled_ = false;
@@ -136,10 +187,16 @@ void Engine::reset() {
     if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
+  cache_.clear();
+  if (stepper_.draft()) stepper_.draft()->clear();
+  ended_.clear();
   stats_ = wherry_stats{};
 }
 
-void Engine::clear_cache() {}
+void Engine::clear_cache() {
+  Lock lock(mutex_);
+  cache_.clear();
+}
 
 void Engine::abort_all() {
   while (!requests_.empty()) finish_without_token(*requests_.begin()->second, WHERRY_ABORTED);
@@ -151,37 +208,52 @@ bool Engine::is_under_way(const Request& request) const {
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
-void Engine::forget(Request& request) {
-  request.state = RequestState::kFinished;
+void Engine::forget(Request& request, bool keep_pages) {
   auto& active = queues_.active;
   active.erase(std::remove(active.begin(), active.end(), &request), active.end());
-  auto& waiting = queues_.waiting;
-  waiting.erase(std::remove(waiting.begin(), waiting.end(), &request), waiting.end());
+  queues_.waiting.remove(request);
+  cache_.release(request.sequence, request.span(), keep_pages);
+  request.state = RequestState::kFinished;
+  if (stepper_.draft()) ended_.push_back(request.id);
   requests_.erase(request.id);
   ++stats_.finished;
   stalled_ = false;
+  work_.notify_one();
 }
 
+// What was computed for a request that failed is not to be trusted.
 void Engine::finish_without_token(Request& request, wherry_finish reason,
                                   const std::string& error) {
   emit(request, reason, nullptr, error);
-  forget(request);
+  forget(request, reason != WHERRY_ERROR);
 }
 
 // ---- events ----
 
-void Engine::emit(const Request& request, wherry_finish finish, const Sample* sample,
-                  const std::string& error) {
-  events_.push_back({event_of(request.id, finish, sample), error});
+Engine::QueuedEvent& Engine::emit(Request& request, wherry_finish finish, const Sample* sample,
+                                  const std::string& error) {
+  double now = now_seconds();
+  bool first = sample != nullptr && request.times.first_token == 0;
+  if (first || finish == WHERRY_DONE) request.times.first_token = now;
+  events_.push_back({event_of(request, finish, sample), error, {}});
+  add_times(request.times, now, events_.back().event);
   events_changed_.notify_all();
+  return events_.back();
 }
 
 size_t Engine::hand_out(wherry_event* events, size_t cap, std::string* error) {
   if (events == nullptr && cap > 0) throw Error(WHERRY_INVALID_ARGUMENT, "events is null");
+  handed_.clear();
   size_t n = 0;
   for (; n < cap && !events_.empty(); ++n) {
-    events[n] = events_.front().event;
-    if (!events_.front().error.empty()) *error = std::move(events_.front().error);
+    QueuedEvent& next = events_.front();
+    events[n] = next.event;
+    if (!next.error.empty()) *error = std::move(next.error);
+    if (!next.embedding.empty()) {
+      handed_.push_back(std::move(next.embedding));
+      events[n].embedding = handed_.back().data();
+      events[n].n_embedding = static_cast<int64_t>(handed_.back().size());
+    }
     events_.pop_front();
   }
   return n;
@@ -217,9 +289,12 @@ wherry_stats Engine::stats() const {
   for (const Request* request : queues_.active) {
     ++(request->state == RequestState::kRunning ? stats.running : stats.prefilling);
   }
-  stats.pages_total = pool_.total();
-  stats.pages_free = pool_.available();
+  stats.preemptions = scheduler_.preemptions();
+  stats.pages_total = cache_.total();
+  stats.pages_free = cache_.available();
+  stats.pages_cached = cache_.idle();
   stats.page_size = static_cast<int32_t>(model_->metadata().page_size);
+  stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;
   return stats;
 }
 

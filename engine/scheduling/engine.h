@@ -13,11 +13,14 @@
 #include <vector>
 
 #include "abi/config.h"
-#include "cache/page_pool.h"
+#include "cache/kv_cache.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "scheduling/request.h"
 #include "scheduling/scheduler.h"
+#include "scheduling/step.h"
+#include "scheduling/step_budget.h"
+#include "speculation/draft_model.h"
 #include "wherry.h"
 
 namespace wherry {
@@ -27,10 +30,11 @@ namespace wherry {
 // that calls launch and collect, or on the engine's own.
 class Engine {
  public:
-  // Null policies: FirstComeScheduler, StandardSampler.
-  Engine(std::shared_ptr<const Model> model, const EngineConfig& config,
-         std::unique_ptr<Scheduler> scheduler = nullptr,
-         std::unique_ptr<Sampler> sampler = nullptr);
+  // draft: a smaller model that guesses ahead; null: none.
+  Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> draft,
+         const EngineConfig& config);
+  Engine(std::shared_ptr<const Model> model, const EngineConfig& config)
+      : Engine(std::move(model), nullptr, config) {}
   ~Engine();  // stops the thread, and wakes those in wait() and waits until they have left
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -56,49 +60,37 @@ class Engine {
   struct QueuedEvent {
     wherry_event event;
     std::string error;
-  };
-  // What came of one planned entry.
-  struct Outcome {
-    Sample sample;
-    std::string error;
-  };
-  struct StepResult {
-    std::vector<Outcome> outcomes;  // one for each planned entry
-    std::string failure;            // of the whole step; then there are no outcomes
-    double collect_seconds = 0, sample_seconds = 0;
+    std::vector<float> embedding;
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void check_prompt(const int32_t* tokens, size_t n) const;
-  void check_fits(const Request& request) const;
+  void check_request(const Request& request) const;
   void require_free(const char* call) const;  // throws WHERRY_BUSY
 
   // The parts of a step. Those with a lock hold it on entry and on return.
   bool plan_step();              // false: nothing to do
   void run_model(Lock& lock);    // gives up the lock meanwhile
   void finish_step(Lock& lock);  // gives up the lock while it waits and samples
-  StepResult collect_and_sample();
-  std::vector<Outcome> sample_all(const Logits& logits);
-  void accept(const StepResult& result);
-  void accept_entry(const PlannedRows& entry, const Outcome& outcome);
+  void accept(StepResult& result);
+  void accept_entry(PlannedRows& entry, Outcome& outcome);
+  void accept_samples(Request& request, Outcome& outcome);
+  void begin(Request& request);
   void fail_step(const std::string& reason);
   void run_thread();
 
-  bool has_work() const { return !queues_.active.empty() || !queues_.waiting.empty(); }
+  bool has_work() const { return !queues_.waiting.empty() || !queues_.active.empty(); }
   bool is_under_way(const Request& request) const;
-  void emit(const Request& request, wherry_finish finish, const Sample* sample,
-            const std::string& error = {});
+  QueuedEvent& emit(Request& request, wherry_finish finish, const Sample* sample,
+                    const std::string& error = {});
   // Removes a request, whose last event is queued; its pages return to the pool.
-  void forget(Request& request);
+  void forget(Request& request, bool keep_pages);
   void finish_without_token(Request& request, wherry_finish reason, const std::string& error = {});
   void abort_all();
   size_t hand_out(wherry_event* events, size_t cap, std::string* error);
 
   const std::shared_ptr<const Model> model_;
   const EngineConfig config_;
-  const std::unique_ptr<Scheduler> scheduler_;
-  const std::unique_ptr<Sampler> sampler_;
-  const std::unique_ptr<Session> session_;
 
   std::mutex control_;            // start, stop and reset exclude each other; taken before mutex_
   mutable std::mutex mutex_;      // guards everything below, except as said
@@ -106,17 +98,23 @@ class Engine {
   std::condition_variable events_changed_;  // wait(): there is something to hand out
   std::condition_variable settled_;         // no step under way, or a waiter left
 
-  PagePool pool_;
-  std::unordered_map<uint64_t, std::unique_ptr<Request>>
-      requests_;  // after pool_: they return pages
+  KvCache cache_;
+  StepBudget budget_;
+  Scheduler scheduler_;
+  Stepper stepper_;  // session, sampler, draft model: used without the lock by the stepping thread
+  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // after cache_
   RequestQueues queues_;
+  uint64_t arrivals_ = 0;
   std::deque<QueuedEvent> events_;
+  std::vector<std::vector<float>> handed_;  // embeddings of the events that were handed out last
   wherry_stats stats_{};
+  double step_started_ = 0;  // 0: no step is under way
 
-  Plan plan_;              // of the step under way; read without the lock by the stepping thread
-  bool launched_ = false;  // between launch and collect
-  bool inside_ = false;    // a thread is in run_model or finish_step, without the lock
-  std::string failure_;    // why the model did not run; empty: it did
+  Plan plan_;                     // of the step under way; changed without the lock by its thread
+  std::vector<uint64_t> ended_;   // requests of which the stepper does not know yet that they ended
+  bool launched_ = false;         // between launch and collect
+  bool inside_ = false;           // a thread is in run_model or finish_step, without the lock
+  std::string failure_;           // why the model did not run; empty: it did
 
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not

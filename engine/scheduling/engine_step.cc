@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduling/engine.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 #if defined(__linux__)
@@ -13,29 +14,6 @@
 #endif
 
 namespace wherry {
-
-namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// The text of the exception that is being handled.
-std::string current_reason() {
-  try {
-    throw;
-  } catch (const tvm::ffi::Error& error) {
-    return concat(std::string(error.kind()), ": ", std::string(error.message()));
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception of an unknown kind";
-  }
-}
-
-}  // namespace
 
 void Engine::require_free(const char* call) const {
   if (own_thread_) throw Error(WHERRY_BUSY, concat(call, " while the engine's own thread runs"));
@@ -63,8 +41,11 @@ size_t Engine::step(wherry_event* events, size_t cap, std::string* error) {
 
 bool Engine::plan_step() {
   failure_.clear();
+  double start = now_seconds();
+  for (uint64_t id : ended_) stepper_.draft()->forget(id);
+  ended_.clear();
   try {
-    plan_ = scheduler_->plan(queues_, pool_);
+    plan_ = scheduler_.plan(queues_);
   } catch (...) {  // all that are admitted end: which of them it was for is not known
     std::string reason = current_reason();
     plan_ = Plan();
@@ -72,9 +53,20 @@ bool Engine::plan_step() {
       finish_without_token(*queues_.active.front(), WHERRY_ERROR, reason);
     }
   }
+  for (const PlannedRows& entry : plan_.entries) begin(*entry.request);
   launched_ = !plan_.empty();
   stalled_ = plan_.empty();
+  step_started_ = launched_ ? start : 0;
+  stats_.host_seconds += now_seconds() - start;
   return launched_;
+}
+
+// The request is in its first step.
+void Engine::begin(Request& request) {
+  if (request.times.started != 0) return;
+  request.times.started = now_seconds();
+  stats_.prompt_tokens += static_cast<uint64_t>(request.prompt_size);
+  stats_.cached_tokens += static_cast<uint64_t>(request.cached_tokens);
 }
 
 void Engine::run_model(Lock& lock) {
@@ -83,13 +75,15 @@ void Engine::run_model(Lock& lock) {
   double start = now_seconds();
   std::string failure;
   try {
-    session_->launch(plan_.batch);
+    stepper_.launch(plan_);
   } catch (...) {
     failure = current_reason();
   }
-  double seconds = now_seconds() - start;
+  double model = failure.empty() ? stepper_.launch_seconds() : 0;
+  double host = now_seconds() - start - model;
   lock.lock();
-  stats_.model_seconds += seconds;
+  stats_.model_seconds += model;
+  stats_.host_seconds += host;
   failure_ = std::move(failure);
   inside_ = false;
 }
@@ -97,10 +91,14 @@ void Engine::run_model(Lock& lock) {
 void Engine::finish_step(Lock& lock) {
   inside_ = true;
   lock.unlock();
-  StepResult result = collect_and_sample();
+  StepResult result;
+  result.failure = failure_;  // written by the launch, which no other thread can be in
+  if (result.failure.empty()) result = stepper_.collect(plan_);
   lock.lock();
+  double start = now_seconds();
   inside_ = false;
   launched_ = false;
+  step_started_ = 0;
   ++stats_.steps;
   stats_.model_seconds += result.collect_seconds;
   stats_.sample_seconds += result.sample_seconds;
@@ -110,67 +108,76 @@ void Engine::finish_step(Lock& lock) {
     fail_step(current_reason());
   }
   plan_ = Plan();
+  stats_.host_seconds += now_seconds() - start;
   settled_.notify_all();
 }
 
-Engine::StepResult Engine::collect_and_sample() {
-  StepResult result;
-  result.failure = failure_;  // written by the launch, which no other thread can be in
-  if (!result.failure.empty()) return result;
-  try {
-    double start = now_seconds();
-    Logits logits = session_->collect();
-    double collected = now_seconds();
-    result.collect_seconds = collected - start;
-    result.outcomes = sample_all(logits);
-    result.sample_seconds = now_seconds() - collected;
-  } catch (...) {
-    result.failure = current_reason();
-  }
-  return result;
-}
-
-std::vector<Engine::Outcome> Engine::sample_all(const Logits& logits) {
-  if (logits.rows != static_cast<int64_t>(plan_.batch.logit_rows.size())) {
-    throw Error(WHERRY_INTERNAL, concat("the model gave ", logits.rows, " rows of logits; ",
-                                        plan_.batch.logit_rows.size(), " were asked for"));
-  }
-  std::vector<Outcome> outcomes(plan_.entries.size());
-  const float* row = logits.data;
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    const PlannedRows& entry = plan_.entries[i];
-    if (!entry.samples) continue;
-    try {
-      outcomes[i].sample = sampler_->sample(entry.request->sampling(), row, logits.vocab, nullptr);
-    } catch (...) {  // of this request alone
-      outcomes[i].error = current_reason();
-    }
-    row += logits.vocab;
-  }
-  return outcomes;
-}
-
-void Engine::accept(const StepResult& result) {
+void Engine::accept(StepResult& result) {
   if (!result.failure.empty()) return fail_step(result.failure);
+  int64_t rows = 0, running = 0;
+  for (const PlannedRows& entry : plan_.entries) {
+    rows += entry.rows + static_cast<int64_t>(entry.guesses.size());
+    running += entry.request->state == RequestState::kRunning;
+  }
+  if (plan_.entry == Entry::kForward) {
+    budget_.record(running, rows - running, stepper_.launch_seconds() + result.collect_seconds);
+  }
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     accept_entry(plan_.entries[i], result.outcomes[i]);
     plan_.entries[i].request = nullptr;  // it may be gone
   }
 }
 
-void Engine::accept_entry(const PlannedRows& entry, const Outcome& outcome) {
+void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
   Request& request = *entry.request;
   if (request.aborted) return finish_without_token(request, WHERRY_ABORTED);
-  if (!outcome.error.empty()) return finish_without_token(request, WHERRY_ERROR, outcome.error);
+  if (request.state == RequestState::kEncoding) {
+    request.state = RequestState::kPrefilling;
+    return;
+  }
   const bool prefilling = request.state == RequestState::kPrefilling;
-  request.computed += entry.rows;
-  if (prefilling) stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
-  if (!entry.samples) return;
-  request.state = RequestState::kRunning;
-  wherry_finish reason = request.append(outcome.sample);
-  ++stats_.decode_tokens;
-  emit(request, reason, &outcome.sample);
-  if (reason != WHERRY_RUNNING) forget(request);
+  const int64_t before = request.computed;
+  request.computed += entry.rows + outcome.right_guesses;
+  if (prefilling) {
+    int64_t again = std::min(request.computed, request.prefilled) - before;
+    stats_.recomputed_tokens += static_cast<uint64_t>(std::max<int64_t>(again, 0));
+    stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
+  }
+  queues_.waiting.charge(request.user, request.computed - before);
+  auto guessed = static_cast<int64_t>(entry.guesses.size());
+  if (guessed > 0 && !entry.forced) {
+    request.drafts.record(guessed, outcome.right_guesses);
+    request.drafted_tokens += static_cast<int32_t>(guessed);
+    request.accepted_tokens += static_cast<int32_t>(outcome.right_guesses);
+    stats_.drafted_tokens += static_cast<uint64_t>(guessed);
+    stats_.accepted_tokens += static_cast<uint64_t>(outcome.right_guesses);
+  }
+  cache_.commit(request.sequence, request.span());
+  if (prefilling && cache_.recurrent() && request.computed % cache_.page_size() == 0) {
+    StateChanges changes;
+    cache_.snapshot(request.sequence, changes);
+    for (const auto& copy : changes.slots) stepper_.session().copy_slot(copy.from, copy.to);
+  }
+  accept_samples(request, outcome);
+}
+
+void Engine::accept_samples(Request& request, Outcome& outcome) {
+  for (const Sample& sample : outcome.prompt) {
+    emit(request, WHERRY_RUNNING, &sample).event.prompt = 1;
+    ++request.prompt_reported;
+  }
+  if (!outcome.embedding.empty()) {
+    QueuedEvent& event = emit(request, WHERRY_DONE, nullptr);
+    event.embedding = std::move(outcome.embedding);
+    return forget(request, true);
+  }
+  for (const Sampled& sampled : outcome.samples) {
+    request.state = RequestState::kRunning;
+    ++stats_.decode_tokens;
+    emit(request, sampled.finish, &sampled.sample);
+    if (sampled.finish != WHERRY_RUNNING) return forget(request, true);
+  }
+  if (!outcome.error.empty()) finish_without_token(request, WHERRY_ERROR, outcome.error);
 }
 
 void Engine::fail_step(const std::string& reason) {

@@ -11,18 +11,33 @@ int64_t output_limit(const SamplingParams& params, int64_t prompt, int64_t conte
   return params.max_tokens == 0 ? rest : std::min<int64_t>(params.max_tokens, rest);
 }
 
+std::unique_ptr<RequestMask> mask_of(const wherry_params& params, int64_t vocab) {
+  if (params.mask == nullptr) return nullptr;
+  return std::make_unique<RequestMask>(*params.mask, vocab);
+}
+
 }  // namespace
 
-Request::Request(uint64_t id, std::vector<int32_t> prompt, SamplingParams given, int64_t context,
-                 PagePool& pool, int32_t page_size)
+Request::Request(uint64_t id, std::vector<int32_t> prompt, const wherry_params& given,
+                 int64_t vocab, int64_t context)
     : id(id),
-      params(std::move(given)),
+      mask(mask_of(given, vocab)),
+      params(checked_params(given, vocab)),
       prompt_size(static_cast<int64_t>(prompt.size())),
       max_output(output_limit(params, prompt_size, context)),
-      page_size(page_size),
+      priority(given.priority),
+      user(given.user),
+      space{given.salt, given.adapter, given.embed != 0},
+      embed(given.embed != 0),
+      source(given.source, given.source + given.n_source),
       tokens(std::move(prompt)),
-      sequence(pool, page_size),
-      sampler_state(params, tokens) {}
+      sampler_state(params, tokens),
+      lookup(std::vector<int32_t>(given.prediction, given.prediction + given.n_prediction)),
+      drafts(given.max_drafts) {}
+
+bool Request::wants_row(int64_t position) const {
+  return position + 1 == static_cast<int64_t>(tokens.size()) || wants_logprob_of(position + 1);
+}
 
 wherry_finish Request::append(const Sample& sample) { return append(sample.token, &sample); }
 

@@ -1,76 +1,281 @@
 #include "scheduling/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace wherry {
 
 namespace {
 
-void add_rows(Plan& plan, Request& request, int64_t rows) {
-  request.sequence.reserve(request.computed + rows);
-  Batch& batch = plan.batch;
-  auto sequence = static_cast<int32_t>(plan.entries.size());
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t position = request.computed + i;
-    batch.tokens.push_back(request.tokens[static_cast<size_t>(position)]);
-    batch.positions.push_back(static_cast<int32_t>(position));
-    batch.sequences.push_back(sequence);
-  }
-  batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
-  const std::vector<int32_t>& pages = request.sequence.pages();
-  batch.page_ids.insert(batch.page_ids.end(), pages.begin(), pages.end());
-  batch.page_indptr.push_back(static_cast<int32_t>(batch.page_ids.size()));
-  bool samples = rows == request.pending();
-  if (samples) batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
-  plan.entries.push_back({&request, rows, samples});
+constexpr int64_t kWithPrediction = 8;  // guesses from a predicted output, at most
+constexpr int64_t kForced = 8;          // tokens that a mask forces, taken at once at most
+
+// The order in which requests are served, and the reverse of that in which they are put back.
+bool goes_before(const Request* a, const Request* b) {
+  return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
 
-// Pages that admitted requests may still take.
-int64_t promised_pages(const RequestQueues& queues) {
-  int64_t promised = 0;
-  for (const Request* request : queues.active) {
-    promised += request->most_pages() - static_cast<int64_t>(request->sequence.pages().size());
+Entry entry_of(const Request& request) {
+  if (request.state == RequestState::kEncoding) return Entry::kEncode;
+  return request.embed ? Entry::kEmbed : Entry::kForward;
+}
+
+int64_t results_of(const Request& request, int64_t rows) {
+  int64_t results = 0;
+  for (int64_t i = 0; i < rows; ++i) results += request.wants_row(request.computed + i);
+  return results;
+}
+
+int64_t source_size(const Request& request) { return static_cast<int64_t>(request.source.size()); }
+
+}  // namespace
+
+Plan Scheduler::plan(RequestQueues& queues) {
+  plan_ = Plan();
+  admit(queues, plan_.changes);
+  choose_entry(queues);
+  plan_.entry = last_;
+  int64_t running = std::count_if(queues.active.begin(), queues.active.end(), [](const Request* r) {
+    return r->state == RequestState::kRunning;
+  });
+  Left left{limits_.max_rows, limits_.logit_rows, 0};
+  if (plan_.entry == Entry::kForward) plan_running(queues, left);
+  left.prompt_rows = std::min(left.rows, budget_.prompt_rows(running, limits_.max_rows));
+  plan_prompts(queues, left);
+  plan_guesses(left);
+  return std::move(plan_);
+}
+
+// Each kind of work in turn, of those that there are.
+void Scheduler::choose_entry(const RequestQueues& queues) {
+  constexpr int kKinds = 3;
+  bool there[kKinds] = {};
+  for (const Request* request : queues.active) there[static_cast<int>(entry_of(*request))] = true;
+  int last = static_cast<int>(last_);
+  for (int i = 1; i <= kKinds; ++i) {
+    int next = (last + i) % kKinds;
+    if (!there[next]) continue;
+    last_ = static_cast<Entry>(next);
+    return;
   }
-  return promised;
+}
+
+bool Scheduler::belongs(const Request& request) const {
+  return entry_of(request) == plan_.entry;
+}
+
+// ---- admission ----
+
+void Scheduler::admit(RequestQueues& queues, StateChanges& changes) {
+  while (Request* request = queues.waiting.front()) {
+    if (static_cast<int64_t>(queues.active.size()) >= limits_.max_batch) {
+      Request* last = queues.active.back();
+      if (last->priority >= request->priority) break;
+      put_back(*last, queues);
+    }
+    if (!may_enter(*request, queues)) break;  // no overtaking: a large one would wait for ever
+    enter(*request, queues, changes);
+  }
+}
+
+// There must be pages for its tokens so far, and one for each that is there already and grows.
+bool Scheduler::may_enter(const Request& request, const RequestQueues& queues) {
+  if (queues.active.empty()) return true;
+  auto size = static_cast<int64_t>(request.tokens.size());
+  KvCache::Cached cached = cache_.cached(request.space, request.tokens, size - 1);
+  if (cache_.shares() && will_be_computed(request, cached.tokens, queues)) return false;
+  int64_t pages = pages_for(std::max(size, source_size(request)), cache_.page_size());
+  return cache_.has_room(pages - cached.in_use + static_cast<int64_t>(queues.active.size()));
+}
+
+// Whether an admitted request is about to compute a further page of this one's prompt: then it
+// waits, and finds it in the cache.
+bool Scheduler::will_be_computed(const Request& request, int64_t cached,
+                                 const RequestQueues& queues) const {
+  for (const Request* other : queues.active) {
+    if (other->state != RequestState::kPrefilling || !(other->space == request.space)) continue;
+    auto size = static_cast<int64_t>(std::min(request.tokens.size() - 1, other->tokens.size()));
+    auto differ = std::mismatch(request.tokens.begin(), request.tokens.begin() + size,
+                                other->tokens.begin());
+    if (differ.first - request.tokens.begin() >= cached + cache_.page_size()) return true;
+  }
+  return false;
+}
+
+void Scheduler::enter(Request& request, RequestQueues& queues, StateChanges& changes) {
+  queues.waiting.remove(request);
+  auto& active = queues.active;
+  active.insert(std::upper_bound(active.begin(), active.end(), &request, goes_before), &request);
+  request.state = request.source.empty() ? RequestState::kPrefilling : RequestState::kEncoding;
+  // The last token is computed in any case: its logits are wanted. So are those of a prompt that
+  // is to be told.
+  int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
+  if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
+  request.computed =
+      cache_.attach(request.sequence, request.space, request.tokens, most, changes);
+  if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
+}
+
+// ---- rows ----
+
+bool Scheduler::is_planned(const Request& request) const {
+  return std::any_of(plan_.entries.begin(), plan_.entries.end(),
+                     [&](const PlannedRows& entry) { return entry.request == &request; });
+}
+
+// Takes the pages that the request needs to have `tokens`, from younger ones if there is no other
+// way. False: it was put back itself.
+bool Scheduler::make_room(Request& request, int64_t tokens, RequestQueues& queues) {
+  while (!cache_.reserve(request.sequence, tokens, source_size(request))) {
+    Request* victim = queues.active.back();
+    if (is_planned(*victim)) victim = &request;
+    put_back(*victim, queues);
+    if (victim == &request) return false;
+  }
+  return true;
+}
+
+void Scheduler::put_back(Request& request, RequestQueues& queues) {
+  request.prefilled = std::max(request.prefilled, request.computed);
+  cache_.release(request.sequence, request.span(), true);
+  request.computed = 0;
+  request.state = RequestState::kWaiting;
+  auto& active = queues.active;
+  active.erase(std::find(active.begin(), active.end(), &request));
+  queues.waiting.push(request);
+  ++preemptions_;
+}
+
+void Scheduler::plan_running(RequestQueues& queues, Left& left) {
+  const std::vector<Request*> active = queues.active;  // it changes when requests are put back
+  for (Request* request : active) {
+    if (request->state != RequestState::kRunning || !belongs(*request)) continue;
+    if (!make_room(*request, request->computed + 1, queues)) continue;
+    plan_.entries.push_back({request, 1});
+    --left.rows;
+    --left.results;
+  }
+}
+
+int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
+  int64_t most = std::min(left.rows, left.prompt_rows);
+  if (request.state == RequestState::kEncoding) {
+    return source_size(request) <= left.rows ? source_size(request) : 0;
+  }
+  if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
+  int64_t rows = std::min(request.pending(), most);
+  // A recurrent state is kept at the last whole page of a prompt: a chunk ends there.
+  int64_t page = cache_.page_size();
+  int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
+  if (cache_.recurrent() && request.computed < point) {
+    rows = std::min(rows, point - request.computed);
+  }
+  while (rows > 0 && results_of(request, rows) > left.results) --rows;
+  return rows;
+}
+
+void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
+  const std::vector<Request*> active = queues.active;
+  for (Request* request : active) {
+    bool prompt = request->state == RequestState::kPrefilling ||
+                  request->state == RequestState::kEncoding;
+    if (!prompt || !belongs(*request)) continue;
+    int64_t rows = chunk_of(*request, left);
+    if (rows <= 0) continue;
+    bool encodes = request->state == RequestState::kEncoding;
+    if (!make_room(*request, encodes ? 0 : request->computed + rows, queues)) continue;
+    plan_.entries.push_back({request, rows});
+    left.rows -= rows;
+    left.prompt_rows -= std::min(rows, left.prompt_rows);
+    if (!encodes) left.results -= results_of(*request, rows);
+  }
+}
+
+// Rows and results that are left go to guesses, in turn, where pages are free without taking any
+// from others.
+void Scheduler::plan_guesses(Left& left) {
+  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // it could not go back
+  int64_t running = std::count_if(plan_.entries.begin(), plan_.entries.end(), [](const auto& e) {
+    return e.request->state == RequestState::kRunning;
+  });
+  for (PlannedRows& entry : plan_.entries) {
+    Request& request = *entry.request;
+    if (request.state != RequestState::kRunning) continue;
+    int64_t room = request.max_output - request.output_size() - 1;
+    int64_t fair = std::min(left.rows, left.results) / running--;
+    int64_t wanted = std::min(fair, room);
+    int64_t fallback = limits_.max_drafts;
+    if (request.lookup.has_prediction()) fallback = std::max(fallback, kWithPrediction);
+    int64_t drafts = request.drafts.next(wanted, fallback, budget_.guess_cost());
+    int64_t guesses = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
+    if (guesses <= 0) continue;
+    if (!cache_.reserve(request.sequence, request.computed + 1 + guesses, 0)) continue;
+    entry.most_guesses = guesses;
+    entry.most_drafts = drafts;
+    left.rows -= guesses;
+    left.results -= guesses;
+  }
+}
+
+// ---- the batch ----
+
+namespace {
+
+void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch) {
+  const Request& request = *entry.request;
+  auto add = [&](int64_t position, int32_t token) {
+    batch.tokens.push_back(token);
+    batch.positions.push_back(static_cast<int32_t>(position));
+    batch.sequences.push_back(static_cast<int32_t>(s));
+    batch.adapters.push_back(request.space.adapter);
+  };
+  for (int64_t i = 0; i < entry.rows; ++i) {
+    int64_t position = encode ? i : request.computed + i;
+    auto at = static_cast<size_t>(position);
+    add(position, encode ? request.source[at] : request.tokens[at]);
+  }
+  int64_t next = request.computed + entry.rows;
+  for (int32_t guess : entry.guesses) add(next++, guess);
+  batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
+  batch.slots.push_back(std::max(request.sequence.slot, 0));
+  batch.source_lengths.push_back(static_cast<int32_t>(request.source.size()));
+  for (size_t g = 0; g < batch.pages.size(); ++g) {
+    PageTable& table = batch.pages[g];
+    const std::vector<int32_t>& pages = request.sequence.pages[g];
+    table.ids.insert(table.ids.end(), pages.begin(), pages.end());
+    table.indptr.push_back(static_cast<int32_t>(table.ids.size()));
+  }
+}
+
+// The rows of one entry whose results are wanted.
+int64_t add_results(const PlannedRows& entry, Batch& batch) {
+  const Request& request = *entry.request;
+  auto before = static_cast<int64_t>(batch.logit_rows.size());
+  int32_t row = batch.query_indptr[batch.query_indptr.size() - 2];
+  for (int64_t i = 0; i < entry.rows; ++i, ++row) {
+    if (request.wants_row(request.computed + i)) batch.logit_rows.push_back(row);
+  }
+  for (size_t i = 0; i < entry.guesses.size(); ++i) batch.logit_rows.push_back(row++);
+  return static_cast<int64_t>(batch.logit_rows.size()) - before;
 }
 
 }  // namespace
 
-Plan FirstComeScheduler::plan(RequestQueues& queues, PagePool& pool) {
-  Plan plan;
-  plan.batch.query_indptr.push_back(0);
-  plan.batch.page_indptr.push_back(0);
-  int64_t budget = limits_.max_rows;
-  for (Request* request : queues.active) {
-    if (request->state != RequestState::kRunning) continue;
-    add_rows(plan, *request, 1);
-    --budget;
+Batch make_batch(Plan& plan, size_t groups) {
+  Batch batch;
+  batch.query_indptr.push_back(0);
+  batch.pages.resize(groups);
+  for (PageTable& table : batch.pages) table.indptr.push_back(0);
+  const bool encode = plan.entry == Entry::kEncode;
+  for (size_t s = 0; s < plan.entries.size(); ++s) {
+    add_sequence(plan.entries[s], encode, s, batch);
+    if (!encode) plan.entries[s].results = add_results(plan.entries[s], batch);
   }
-  auto prefill = [&](Request* request) {
-    int64_t rows = std::min(request->pending(), budget);
-    if (rows > 0) add_rows(plan, *request, rows);
-    budget -= rows;
-  };
-  for (Request* request : queues.active) {
-    if (request->state == RequestState::kPrefilling) prefill(request);
+  // Chunks inside prompts want no results, but kernels are spared the case of zero rows.
+  if (batch.logit_rows.empty()) {
+    batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
   }
-  int64_t unpromised = pool.available() - promised_pages(queues);
-  while (budget > 0 && !queues.waiting.empty()) {
-    Request* request = queues.waiting.front();
-    bool fits = request->most_pages() <= unpromised &&
-                queues.active.size() < static_cast<size_t>(limits_.max_batch);
-    if (!fits) break;  // no overtaking: a large request would wait for ever
-    unpromised -= request->most_pages();
-    queues.active.push_back(request);
-    queues.waiting.pop_front();
-    request->state = RequestState::kPrefilling;
-    prefill(request);
-  }
-  // Chunks inside prompts want no logits, but kernels are spared the case of zero rows.
-  if (!plan.empty() && plan.batch.logit_rows.empty()) {
-    plan.batch.logit_rows.push_back(static_cast<int32_t>(plan.batch.tokens.size()) - 1);
-  }
-  return plan;
+  return batch;
 }
 
 }  // namespace wherry

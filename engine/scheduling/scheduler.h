@@ -1,60 +1,97 @@
-// Which rows the next step computes.
+// Which rows the next step computes, who is admitted, and who is put back.
 #ifndef WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 #define WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 
-#include <deque>
+#include <cstdint>
+#include <string>
 #include <vector>
 
+#include "cache/kv_cache.h"
 #include "model/model.h"
 #include "scheduling/request.h"
+#include "scheduling/step_budget.h"
+#include "scheduling/waiting_queue.h"
 
 namespace wherry {
 
-// The requests that are not finished. Both in order of arrival.
+// The requests that are not finished.
 struct RequestQueues {
-  std::deque<Request*> waiting;
-  std::vector<Request*> active;  // prefilling and running
+  WaitingQueue waiting;
+  std::vector<Request*> active;  // by priority, then arrival
 };
 
 // Consecutive rows of one request.
 struct PlannedRows {
   Request* request;
-  int64_t rows;
-  bool samples;  // they end with the newest token: the next one is sampled from their last row
+  int64_t rows;                  // of its pending tokens, from `computed` on; of its source
+  int64_t most_guesses = 0;      // for which there are pages and results; none unless it runs
+  int64_t most_drafts = 0;       // of them, that may be wrong
+  std::vector<int32_t> guesses;  // made after planning
+  bool forced = false;           // by a mask: they are right
+  std::string error;             // why the request ends; empty: it goes on
+  int64_t results = 0;           // rows of the results that are its own, in the plan's order
 };
 
 struct Plan {
+  Entry entry = Entry::kForward;
   std::vector<PlannedRows> entries;  // entry s is sequence s of the batch
-  Batch batch;  // logit_rows: the last row of each entry that samples, or of all
+  StateChanges changes;              // before the step
 
   bool empty() const { return entries.empty(); }
 };
 
 struct SchedulerLimits {
-  int max_batch = 0;  // sequences in one step
-  int max_rows = 0;   // rows of one step
+  int64_t max_batch = 0;   // sequences in one step
+  int64_t max_rows = 0;    // rows of one step
+  int64_t logit_rows = 0;  // of them, whose results are wanted
+  int64_t max_drafts = 0;  // guessed for a request that does not say
+  bool whole = false;      // a sequence is computed in one step
 };
 
-// A policy: another order or admission rule is another class. Changes states and takes pages, but
-// never fails because the cache is full.
+// Running requests have a row in every step, the older ones first; what prompts may take beside
+// them is the budget's to say. A request is admitted when the pages of its prompt are free or idle,
+// and when pages run out the youngest one of the lowest priority is put back: it keeps its tokens,
+// and its pages as long as nobody needs them, so it goes on with the same ones later. The oldest
+// request of the highest priority always gets on, so there is no deadlock.
 class Scheduler {
  public:
-  virtual ~Scheduler() = default;
-  // An empty plan means that there is nothing to do.
-  virtual Plan plan(RequestQueues& queues, PagePool& pool) = 0;
-};
+  Scheduler(const SchedulerLimits& limits, KvCache& cache, const StepBudget& budget)
+      : limits_(limits), cache_(cache), budget_(budget) {}
 
-// First come, first served. Each running request has one row in every step; what is left of
-// max_rows goes to prompts in order of arrival. A request is admitted when the pages it may ever
-// need are free beyond those that admitted ones may still take, so that none ever runs out.
-class FirstComeScheduler : public Scheduler {
- public:
-  explicit FirstComeScheduler(SchedulerLimits limits) : limits_(limits) {}
-  Plan plan(RequestQueues& queues, PagePool& pool) override;
+  // An empty plan means that there is nothing to do.
+  Plan plan(RequestQueues& queues);
+
+  uint64_t preemptions() const { return preemptions_; }
 
  private:
-  SchedulerLimits limits_;
+  struct Left {  // of the step that is planned
+    int64_t rows, results, prompt_rows;
+  };
+
+  void choose_entry(const RequestQueues& queues);
+  bool belongs(const Request& request) const;
+  void admit(RequestQueues& queues, StateChanges& changes);
+  bool may_enter(const Request& request, const RequestQueues& queues);
+  bool will_be_computed(const Request& request, int64_t cached, const RequestQueues& queues) const;
+  void enter(Request& request, RequestQueues& queues, StateChanges& changes);
+  void plan_running(RequestQueues& queues, Left& left);
+  void plan_guesses(Left& left);
+  void plan_prompts(RequestQueues& queues, Left& left);
+  int64_t chunk_of(const Request& request, const Left& left) const;
+  bool make_room(Request& request, int64_t tokens, RequestQueues& queues);
+  void put_back(Request& request, RequestQueues& queues);
+  bool is_planned(const Request& request) const;
+
+  const SchedulerLimits limits_;
+  KvCache& cache_;
+  const StepBudget& budget_;
+  Plan plan_;
+  Entry last_ = Entry::kForward;
+  uint64_t preemptions_ = 0;
 };
+
+// The arrays of a plan whose guesses are made; fills each entry's `results`.
+Batch make_batch(Plan& plan, size_t groups);
 
 }  // namespace wherry
 

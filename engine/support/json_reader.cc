@@ -13,6 +13,16 @@ std::optional<int64_t> exact(const ffi::Any& value, int64_t*) {
   return value.cast<int64_t>();
 }
 
+std::optional<double> exact(const ffi::Any& value, double*) {
+  if (value.type_index() != ffi::TypeIndex::kTVMFFIFloat) return std::nullopt;
+  return value.cast<double>();
+}
+
+std::optional<bool> exact(const ffi::Any& value, bool*) {
+  if (value.type_index() != ffi::TypeIndex::kTVMFFIBool) return std::nullopt;
+  return value.cast<bool>();
+}
+
 std::optional<std::string> exact(const ffi::Any& value, std::string*) {
   if (auto text = value.try_cast<ffi::String>()) return std::string(*text);
   return std::nullopt;
@@ -113,6 +123,17 @@ std::vector<ffi::json::Object> JsonReader::objects(const char* key) {
 
 int64_t JsonReader::integer_or(const char* key, int64_t otherwise) {
   return has(key) ? integer(key) : otherwise;
+}
+
+double JsonReader::number_or(const char* key, double otherwise) {
+  std::optional<ffi::Any> value = find(key);
+  if (!value) return otherwise;
+  if (std::optional<int64_t> whole = exact<int64_t>(*value)) return static_cast<double>(*whole);
+  return read<double>(key, "a number");
+}
+
+bool JsonReader::boolean_or(const char* key, bool otherwise) {
+  return has(key) ? read<bool>(key, "true or false") : otherwise;
 }
 
 std::string JsonReader::string_or(const char* key, const std::string& otherwise) {

@@ -34,6 +34,8 @@ class JsonReader {
   std::vector<ffi::json::Object> objects(const char* key);
 
   int64_t integer_or(const char* key, int64_t otherwise);
+  double number_or(const char* key, double otherwise);  // an integer is one, too
+  bool boolean_or(const char* key, bool otherwise);
   std::string string_or(const char* key, const std::string& otherwise);
 
   // Adds a problem for each key that is not among `known`.

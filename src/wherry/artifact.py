@@ -28,9 +28,10 @@ SCHEMA_VERSION = 1  # of this file
 # What the core and a compiled library agree on: names, order, dtypes and meaning of `forward`'s
 # arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
-    "forward(tokens[n] i32, positions[n] i32, sequences[n] i32, query_indptr[r+1] i32, "
-    "page_indptr[r+1] i32, page_ids[p] i32, logit_rows[m] i32, *state, *params)"
-    " -> logits[m, vocab] f32; metadata 1"
+    "forward | embed | encode(*inputs, *state, *params); inputs, named by the metadata, i32: "
+    "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], "
+    "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m]"
+    " -> logits[m, vocab] | embeddings[m, d] | nothing, f32; metadata 2"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
 

@@ -1,0 +1,249 @@
+#include "cache/kv_cache.h"
+
+#include <algorithm>
+
+namespace wherry {
+
+namespace {
+
+// A sequence holds the pages that its next rows see; as many again are for cached prefixes.
+int64_t pages_of(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
+  int64_t all = config.kv_tokens / page_size;
+  if (group.window == 0) return all;
+  int64_t live = pages_for(group.window + config.chunk, page_size) + 1;
+  return std::min(all, 2 * config.sequences * live);
+}
+
+std::vector<std::unique_ptr<PagePool>> make_pools(const Metadata& metadata,
+                                                  const KvCacheConfig& config) {
+  std::vector<std::unique_ptr<PagePool>> pools;
+  for (const GroupSpec& group : metadata.groups) {
+    int64_t pages = pages_of(group, config, metadata.page_size);
+    pools.push_back(std::make_unique<PagePool>(static_cast<int32_t>(pages)));
+  }
+  return pools;
+}
+
+std::vector<PagePool*> pointers(const std::vector<std::unique_ptr<PagePool>>& pools) {
+  std::vector<PagePool*> result;
+  for (const auto& pool : pools) result.push_back(pool.get());
+  return result;
+}
+
+std::vector<int64_t> windows_of(const Metadata& metadata) {
+  std::vector<int64_t> windows;
+  for (const GroupSpec& group : metadata.groups) windows.push_back(group.window);
+  return windows;
+}
+
+// A prefix of an encoder-decoder's output means nothing without its source, and rows that see each
+// other cannot be computed one after the other.
+bool can_share(const Metadata& metadata) {
+  bool cross = std::any_of(metadata.groups.begin(), metadata.groups.end(),
+                           [](const GroupSpec& group) { return group.cross; });
+  return !cross && !metadata.whole && (!metadata.groups.empty() || metadata.recurrent());
+}
+
+}  // namespace
+
+KvCache::KvCache(const Metadata& metadata, const KvCacheConfig& config)
+    : page_size_(metadata.page_size),
+      groups_(metadata.groups),
+      prefix_cache_(config.prefix_cache && can_share(metadata)),
+      pools_(make_pools(metadata, config)),
+      slots_(metadata.recurrent()
+                 ? std::make_unique<PagePool>(static_cast<int32_t>(3 * config.sequences))
+                 : nullptr),
+      tree_(pointers(pools_), windows_of(metadata), slots_.get(), metadata.page_size) {}
+
+std::vector<int64_t> KvCache::pages() const {
+  std::vector<int64_t> pages;
+  for (const auto& pool : pools_) pages.push_back(pool->total());
+  return pages;
+}
+
+bool KvCache::fits(int64_t tokens, int64_t source) const {
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    if (groups_[group].window > 0) continue;  // sized for its window
+    if (pages_for(groups_[group].cross ? source : tokens, page_size_) > pools_[group]->total()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool KvCache::has_room(int64_t pages) const {
+  return std::all_of(pools_.begin(), pools_.end(), [pages](const auto& pool) {
+    return pool->available() + pool->idle() >= std::min<int64_t>(pages, pool->total());
+  });
+}
+
+// ---- beginning ----
+
+KvCache::Cached KvCache::cached(const PrefixSpace& space, const std::vector<int32_t>& tokens,
+                                int64_t most) {
+  Cached cached;
+  if (!prefix_cache_) return cached;
+  PrefixTree::Match match = tree_.match(space, tokens.data(), most);
+  cached.tokens = match.tokens;
+  if (pools_.empty()) return cached;
+  for (PrefixNode* node = match.node; !node->is_root(); node = node->parent) {
+    int32_t page = node->pages[0];
+    if (page >= 0 && pools_[0]->references(page) > 1) ++cached.in_use;
+  }
+  return cached;
+}
+
+int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
+                        const std::vector<int32_t>& tokens, int64_t most, StateChanges& changes) {
+  sequence = SequenceState();
+  sequence.pages.resize(groups_.size());
+  if (slots_) {
+    while (slots_->available() == 0 && tree_.evict_snapshot()) {
+    }
+    sequence.slot = slots_->take();
+  }
+  PrefixTree::Match match;
+  if (prefix_cache_) {
+    match = tree_.match(space, tokens.data(), most);
+    adopt(sequence, match);
+  }
+  if (slots_) {
+    changes.slots.push_back({match.tokens > 0 ? match.node->snapshot : -1, sequence.slot});
+  }
+  if (!match.half) return match.tokens;
+  // The half page goes on differently here: a copy. Its own pages are held until they are copied,
+  // because taking one may forget the prefix that they are of.
+  const std::vector<int32_t> from = match.half->pages;
+  for (size_t g = 0; g < from.size(); ++g) pools_[g]->share(from[g]);
+  bool taken = true;
+  for (size_t g = 0; g < from.size() && taken; ++g) taken = take(g, sequence.pages[g]);
+  for (size_t g = 0; g < from.size(); ++g) {
+    if (taken) changes.pages.push_back({static_cast<int>(g), from[g], sequence.pages[g].back()});
+    pools_[g]->release(from[g]);
+  }
+  return taken ? match.tokens + match.half_tokens : match.tokens;
+}
+
+// The pages of a match, from its first one that a window still sees.
+void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
+  sequence.node = match.node;
+  sequence.committed = match.tokens / page_size_;
+  auto count = static_cast<size_t>(sequence.committed);
+  for (std::vector<int32_t>& pages : sequence.pages) pages.assign(count, -1);
+  int64_t seen_from = match.tokens + match.half_tokens;
+  for (PrefixNode* node = match.node; !node->is_root(); node = node->parent) {
+    --count;
+    int64_t end = static_cast<int64_t>(count + 1) * page_size_;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      bool behind = groups_[g].window > 0 && end <= seen_from - groups_[g].window + 1;
+      if (behind || node->pages[g] < 0) continue;
+      pools_[g]->share(node->pages[g]);
+      sequence.pages[g][count] = node->pages[g];
+    }
+  }
+  tree_.touch(*match.node);
+}
+
+bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
+  PagePool& pool = *pools_[group];
+  if (pool.available() == 0 && !tree_.evict(group)) return false;
+  if (pool.available() == 0) return false;
+  pages.reserve(pages.size() + 1);  // before take(), so that no page is lost if this throws
+  pages.push_back(pool.take());
+  return true;
+}
+
+bool KvCache::reserve(SequenceState& sequence, int64_t tokens, int64_t source) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    auto wanted = static_cast<size_t>(pages_for(groups_[g].cross ? source : tokens, page_size_));
+    while (sequence.pages[g].size() < wanted) {
+      if (!take(g, sequence.pages[g])) return false;
+    }
+  }
+  return true;
+}
+
+// ---- going on ----
+
+void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
+  if (prefix_cache_) {
+    if (sequence.node == nullptr) sequence.node = tree_.root(span.space);
+    while ((sequence.committed + 1) * page_size_ <= span.computed) add_page(sequence, span);
+  }
+  drop_behind_windows(sequence, span.computed);
+}
+
+// The next whole page of the sequence joins the tree, or gives way to the same page there.
+void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
+  auto at = static_cast<size_t>(sequence.committed);
+  const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
+  std::vector<int32_t> own;
+  for (const auto& pages : sequence.pages) own.push_back(pages[at]);
+  PrefixNode* node = tree_.child(*sequence.node, tokens, page_size_);
+  if (node == nullptr) {
+    node = tree_.add(*sequence.node, tokens, page_size_, own);
+  } else {
+    for (size_t g = 0; g < own.size(); ++g) {
+      int32_t& page = sequence.pages[g][at];
+      if (page < 0 || page == node->pages[g]) continue;
+      if (node->pages[g] < 0) {
+        tree_.give(*node, g, page);
+      } else {
+        pools_[g]->share(node->pages[g]);
+        pools_[g]->release(page);
+        page = node->pages[g];
+      }
+    }
+  }
+  sequence.node = node;
+  ++sequence.committed;
+}
+
+void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0) continue;
+    std::vector<int32_t>& pages = sequence.pages[g];
+    int64_t gone = (computed - groups_[g].window + 1) / page_size_;
+    gone = std::min(gone, sequence.committed - 1);  // the last one holds `node`, and is shared first
+    for (int64_t i = std::min<int64_t>(gone, static_cast<int64_t>(pages.size())); i-- > 0;) {
+      int32_t& page = pages[static_cast<size_t>(i)];
+      if (page < 0) break;  // so are those before it
+      pools_[g]->release(page);
+      page = -1;
+    }
+  }
+}
+
+void KvCache::snapshot(SequenceState& sequence, StateChanges& changes) {
+  PrefixNode* node = sequence.node;
+  if (!slots_ || !prefix_cache_ || node == nullptr || node->is_root() || node->snapshot >= 0) return;
+  if (slots_->available() == 0 && !tree_.evict_snapshot()) return;
+  int32_t slot = slots_->take();
+  changes.slots.push_back({sequence.slot, slot});
+  tree_.give_snapshot(*node, slot);
+}
+
+void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep) {
+  if (keep && prefix_cache_ && !sequence.pages.empty()) {
+    commit(sequence, span);
+    int64_t rest = span.computed - sequence.committed * page_size_;
+    const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
+    if (rest > 0 && !slots_ && !tree_.child(*sequence.node, tokens, rest)) {
+      std::vector<int32_t> pages;
+      auto last = static_cast<size_t>(sequence.committed);
+      for (const auto& own : sequence.pages) pages.push_back(own[last]);
+      tree_.add(*sequence.node, tokens, rest, pages);
+    }
+    if (!sequence.node->is_root()) tree_.touch(*sequence.node);
+  }
+  for (size_t g = 0; g < sequence.pages.size(); ++g) {
+    for (int32_t page : sequence.pages[g]) {
+      if (page >= 0) pools_[g]->release(page);
+    }
+  }
+  if (sequence.slot >= 0) slots_->release(sequence.slot);
+  sequence = SequenceState();
+}
+
+}  // namespace wherry

@@ -1,0 +1,235 @@
+#include "cache/prefix_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace wherry {
+
+namespace {
+
+int64_t common_length(const std::vector<int32_t>& a, const int32_t* b, int64_t n) {
+  int64_t most = std::min(static_cast<int64_t>(a.size()), n), i = 0;
+  while (i < most && a[static_cast<size_t>(i)] == b[i]) ++i;
+  return i;
+}
+
+bool holds_nothing(const PrefixNode& node) {
+  return node.snapshot < 0 &&
+         std::all_of(node.pages.begin(), node.pages.end(), [](int32_t page) { return page < 0; });
+}
+
+// Of the children the one that begins with most of tokens[0..n), and how many.
+std::pair<const PrefixNode*, int64_t> likest(const PrefixNode& node, const int32_t* tokens,
+                                             int64_t n) {
+  std::pair<const PrefixNode*, int64_t> best{nullptr, 0};
+  if (node.children.empty() || n == 0) return best;
+  auto after = node.children.lower_bound(std::vector<int32_t>(tokens, tokens + n));
+  auto consider = [&](const PrefixNode& child) {  // in order of tokens the likest are neighbours
+    int64_t length = common_length(child.tokens, tokens, n);
+    if (length > best.second) best = {&child, length};
+  };
+  if (after != node.children.end()) consider(*after->second);
+  if (after != node.children.begin()) consider(*std::prev(after)->second);
+  return best;
+}
+
+}  // namespace
+
+PrefixTree::PrefixTree(std::vector<PagePool*> pools, std::vector<int64_t> windows, PagePool* slots,
+                       int64_t page_size)
+    : pools_(std::move(pools)),
+      windows_(std::move(windows)),
+      slots_(slots),
+      page_size_(page_size),
+      windowed_(pools_.size()) {}
+
+PrefixTree::~PrefixTree() {
+  on_remove = nullptr;
+  while (!leaves_.empty()) remove(*leaves_.begin()->second);
+}
+
+PrefixNode* PrefixTree::root(const PrefixSpace& space) {
+  std::unique_ptr<PrefixNode>& root = roots_[space];
+  if (!root) root = std::make_unique<PrefixNode>();
+  return root.get();
+}
+
+PrefixNode* PrefixTree::child(PrefixNode& parent, const int32_t* tokens, int64_t n) const {
+  auto it = parent.children.find(std::vector<int32_t>(tokens, tokens + n));
+  return it == parent.children.end() ? nullptr : it->second.get();
+}
+
+PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tokens, int64_t n) {
+  Match match;
+  match.node = root(space);
+  while (match.tokens + page_size_ <= n) {
+    PrefixNode* next = child(*match.node, tokens + match.tokens, page_size_);
+    if (next == nullptr) break;
+    match.node = next;
+    match.tokens += page_size_;
+  }
+  std::tie(match.half, match.half_tokens) =
+      likest(*match.node, tokens + match.tokens, std::min(page_size_, n - match.tokens));
+  if (match.half && usable(match.node, match.tokens + match.half_tokens, match.half)) return match;
+  match.half = nullptr;
+  match.half_tokens = 0;
+  while (!usable(match.node, match.tokens, nullptr)) {
+    match.node = match.node->parent;
+    match.tokens -= page_size_;
+  }
+  return match;
+}
+
+// Whether the state of the `tokens` tokens up to here is whole.
+bool PrefixTree::usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const {
+  if (tokens == 0) return true;
+  if (slots_ && (half || node->snapshot < 0)) return false;
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    if (half && half->pages[group] < 0) return false;
+    int64_t seen = windows_[group] == 0 ? 0 : std::max<int64_t>(0, tokens - windows_[group] + 1);
+    int64_t end = half ? tokens / page_size_ * page_size_ : tokens;
+    for (const PrefixNode* n = node; !n->is_root() && end > seen; n = n->parent) {
+      if (n->pages[group] < 0) return false;
+      end -= page_size_;
+    }
+  }
+  return true;
+}
+
+PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n,
+                            const std::vector<int32_t>& pages) {
+  auto node = std::make_unique<PrefixNode>();
+  node->parent = &parent;
+  node->tokens.assign(tokens, tokens + n);
+  node->pages.assign(pools_.size(), -1);
+  node->used = ++clock_;
+  PrefixNode* added = node.get();
+  delist(parent);
+  parent.children.emplace(added->tokens, std::move(node));
+  for (size_t group = 0; group < pages.size(); ++group) {
+    if (pages[group] < 0) continue;
+    pools_[group]->keep(pages[group]);
+    added->pages[group] = pages[group];
+  }
+  enlist(*added);
+  // A half page that this one begins with has nothing that this one has not.
+  auto [half, length] = likest(parent, tokens, n - 1);
+  auto it = half ? parent.children.find(half->tokens) : parent.children.end();
+  if (half && half != added && length == static_cast<int64_t>(half->tokens.size()) &&
+      length < n && !held_elsewhere(*half)) {
+    remove(*it->second);
+  }
+  return added;
+}
+
+void PrefixTree::give(PrefixNode& node, size_t group, int32_t page) {
+  delist(node);
+  pools_[group]->keep(page);
+  node.pages[group] = page;
+  enlist(node);
+}
+
+void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
+  delist(node);
+  node.snapshot = slot;
+  enlist(node);
+}
+
+void PrefixTree::touch(PrefixNode& node) {
+  for (PrefixNode* n = &node; !n->is_root(); n = n->parent) {
+    delist(*n);
+    n->used = ++clock_;
+    enlist(*n);
+  }
+}
+
+void PrefixTree::enlist(PrefixNode& node) {
+  if (node.is_root()) return;
+  const std::pair<uint64_t, PrefixNode*> entry{node.used, &node};
+  if (node.children.empty()) leaves_.insert(entry);
+  if (node.snapshot >= 0) snapshots_.insert(entry);
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    if (windows_[group] > 0 && node.pages[group] >= 0) windowed_[group].insert(entry);
+  }
+}
+
+void PrefixTree::delist(PrefixNode& node) {
+  const std::pair<uint64_t, PrefixNode*> entry{node.used, &node};
+  leaves_.erase(entry);
+  if (slots_) snapshots_.erase(entry);
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    if (windows_[group] > 0) windowed_[group].erase(entry);
+  }
+}
+
+bool PrefixTree::held_elsewhere(const PrefixNode& node) const {
+  if (!node.children.empty()) return true;
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    int32_t page = node.pages[group];
+    if (page >= 0 && pools_[group]->references(page) > 1) return true;
+  }
+  return false;
+}
+
+void PrefixTree::remove(PrefixNode& leaf) {
+  if (on_remove) on_remove(leaf);
+  delist(leaf);
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    if (leaf.pages[group] >= 0) pools_[group]->drop(leaf.pages[group]);
+  }
+  if (leaf.snapshot >= 0) slots_->release(leaf.snapshot);
+  PrefixNode& parent = *leaf.parent;
+  parent.children.erase(std::vector<int32_t>(leaf.tokens));  // a copy: the node owns the key
+  enlist(parent);
+}
+
+void PrefixTree::drop_page(PrefixNode& node, size_t group) {
+  delist(node);
+  pools_[group]->drop(std::exchange(node.pages[group], -1));
+  enlist(node);
+  // A leaf that holds nothing is no use; nor is, then, one before it.
+  for (PrefixNode* n = &node; !n->is_root() && n->children.empty() && holds_nothing(*n);) {
+    PrefixNode* parent = n->parent;
+    remove(*n);
+    n = parent;
+  }
+}
+
+bool PrefixTree::evict(size_t group) {
+  for (const auto& [used, node] : windowed_[group]) {
+    if (pools_[group]->references(node->pages[group]) > 1) continue;
+    drop_page(*node, group);
+    return true;
+  }
+  for (const auto& [used, leaf] : leaves_) {
+    if (leaf->pages[group] < 0 || held_elsewhere(*leaf)) continue;
+    remove(*leaf);
+    return true;
+  }
+  return false;
+}
+
+bool PrefixTree::evict_snapshot() {
+  if (snapshots_.empty()) return false;
+  PrefixNode& node = *snapshots_.begin()->second;
+  delist(node);
+  slots_->release(std::exchange(node.snapshot, -1));
+  enlist(node);
+  return true;
+}
+
+void PrefixTree::clear() {
+  for (bool removed = true; removed;) {
+    removed = false;
+    for (const auto& [used, leaf] : leaves_) {
+      if (held_elsewhere(*leaf)) continue;
+      remove(*leaf);
+      removed = true;
+      break;
+    }
+  }
+}
+
+int64_t PrefixTree::idle(size_t group) const { return pools_[group]->idle(); }
+
+}  // namespace wherry

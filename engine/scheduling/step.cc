@@ -1,0 +1,170 @@
+#include "scheduling/step.h"
+
+#include <tvm/ffi/error.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "support/clock.h"
+#include "support/error.h"
+
+namespace wherry {
+
+std::string current_reason() {
+  try {
+    throw;
+  } catch (const tvm::ffi::Error& error) {
+    return concat(std::string(error.kind()), ": ", std::string(error.message()));
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of an unknown kind";
+  }
+}
+
+Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft,
+                 StepBudget& budget, size_t groups)
+    : session_(std::move(session)), draft_(std::move(draft)), budget_(budget), groups_(groups) {}
+
+void Stepper::launch(Plan& plan) {
+  apply(plan.changes);
+  if (plan.entry == Entry::kForward) guess(plan);
+  Batch batch = make_batch(plan, groups_);
+  double start = now_seconds();
+  session_->launch(batch, plan.entry);
+  launch_seconds_ = now_seconds() - start;
+  if (plan.entry == Entry::kForward) ask_masks(plan);
+}
+
+void Stepper::apply(const StateChanges& changes) {
+  for (const auto& copy : changes.pages) session_->copy_page(copy.group, copy.from, copy.to);
+  for (const auto& copy : changes.slots) {
+    if (copy.from < 0) {
+      session_->clear_slot(copy.to);
+    } else {
+      session_->copy_slot(copy.from, copy.to);
+    }
+  }
+}
+
+// What a mask forces, else what the text says, else what the draft model says.
+void Stepper::guess(Plan& plan) {
+  std::vector<PlannedRows*> open;
+  for (PlannedRows& entry : plan.entries) {
+    if (entry.most_guesses == 0) continue;
+    Request& request = *entry.request;
+    try {
+      if (request.mask) entry.guesses = request.mask->forced(entry.most_guesses);
+      entry.forced = !entry.guesses.empty();
+      if (!entry.forced && entry.most_drafts > 0) {
+        entry.guesses = request.lookup.guess(request.tokens, request.prompt_size, entry.most_drafts);
+      }
+      if (entry.guesses.empty() && entry.most_drafts > 0) open.push_back(&entry);
+    } catch (...) {
+      entry.error = current_reason();
+    }
+  }
+  if (draft_ && !open.empty()) guess_with_draft_model(open);
+}
+
+void Stepper::guess_with_draft_model(std::vector<PlannedRows*>& entries) {
+  std::vector<DraftJob> jobs;
+  for (PlannedRows* entry : entries) {
+    Request& request = *entry->request;
+    jobs.push_back({request.id, request.sampling(), request.space, entry->most_drafts, {}});
+  }
+  draft_->guess(jobs);
+  for (size_t i = 0; i < jobs.size(); ++i) entries[i]->guesses = std::move(jobs[i].guesses);
+  if (draft_->step_seconds() > 0) budget_.record_draft(draft_->step_seconds());
+}
+
+void Stepper::ask_masks(Plan& plan) {
+  for (PlannedRows& entry : plan.entries) {
+    Request& request = *entry.request;
+    bool samples = request.mask && entry.rows == request.pending();
+    if (!samples || !entry.error.empty()) continue;
+    try {
+      request.mask->bits();
+    } catch (...) {
+      entry.error = current_reason();
+    }
+  }
+}
+
+StepResult Stepper::collect(Plan& plan) {
+  StepResult result;
+  try {
+    double start = now_seconds();
+    Rows rows = session_->collect();
+    double collected = now_seconds();
+    result.collect_seconds = collected - start;
+    int64_t row = 0;
+    for (PlannedRows& entry : plan.entries) {
+      result.outcomes.push_back(outcome_of(entry, rows, row));
+    }
+    result.sample_seconds = now_seconds() - collected;
+  } catch (...) {
+    result.failure = current_reason();
+    result.outcomes.clear();
+  }
+  return result;
+}
+
+// `row` is the first of the entry's results, and becomes that of the next entry.
+Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& row) {
+  Outcome outcome;
+  outcome.error = entry.error;
+  int64_t first = std::exchange(row, row + entry.results);
+  if (row > results.rows) {
+    throw Error(WHERRY_INTERNAL, concat("the model gave ", results.rows, " rows of results; at least ",
+                                        row, " were asked for"));
+  }
+  if (entry.results == 0 || !outcome.error.empty()) return outcome;
+  Request& request = *entry.request;
+  const float* data = results.data + first * results.columns;
+  if (request.embed) {
+    outcome.embedding.assign(data, data + results.columns);
+    return outcome;
+  }
+  try {
+    int64_t sampled_from = first;
+    int64_t told = entry.results - static_cast<int64_t>(entry.guesses.size()) -
+                   (entry.rows == request.pending() ? 1 : 0);
+    for (int64_t i = 0; i < told; ++i, ++sampled_from, data += results.columns) {
+      auto token = static_cast<size_t>(request.prompt_reported + i);
+      outcome.prompt.push_back(sampler_.known(request.tokens[token], data, results.columns,
+                                              request.params.prompt_logprobs));
+    }
+    if (entry.rows == request.pending()) sample_outputs(entry, results, sampled_from, outcome);
+  } catch (...) {
+    outcome.error = current_reason();
+  }
+  return outcome;
+}
+
+// Tokens one by one, as without guesses; a guess that was the token has its successor's row.
+void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t row,
+                             Outcome& outcome) {
+  Request& request = *entry.request;
+  for (size_t i = 0;; ++i, ++row) {
+    const float* data = results.data + row * results.columns;
+    const uint32_t* mask = request.mask ? request.mask->bits() : nullptr;
+    Sampled next{sampler_.sample(request.sampling(), data, results.columns, mask), WHERRY_RUNNING};
+    next.finish = request.append(next.sample);
+    // A stop token is not part of what a grammar describes.
+    if (request.mask && next.finish != WHERRY_STOP && request.mask->accept(next.sample.token)) {
+      next.finish = WHERRY_STOP;
+    }
+    bool right = i < entry.guesses.size() && next.sample.token == entry.guesses[i];
+    bool ends = next.finish != WHERRY_RUNNING;
+    outcome.samples.push_back(std::move(next));
+    if (right && !ends) ++outcome.right_guesses;
+    if (ends || !right) return;
+  }
+}
+
+}  // namespace wherry

@@ -1,0 +1,75 @@
+// One planned step, from its guesses to its tokens: what the stepping thread does without the
+// engine's lock. The requests of a plan are its own meanwhile.
+#ifndef WHERRY_ENGINE_SCHEDULING_STEP_H_
+#define WHERRY_ENGINE_SCHEDULING_STEP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "sampling/sampler.h"
+#include "scheduling/scheduler.h"
+#include "scheduling/step_budget.h"
+#include "speculation/draft_model.h"
+
+namespace wherry {
+
+// A token of an output.
+struct Sampled {
+  Sample sample;
+  wherry_finish finish;
+};
+
+// What came of one planned entry.
+struct Outcome {
+  std::vector<Sample> prompt;    // logprobs of tokens of the prompt, in order
+  std::vector<Sampled> samples;  // tokens of the output: its request has them already
+  int64_t right_guesses = 0;
+  std::vector<float> embedding;
+  std::string error;  // of this request alone
+};
+
+struct StepResult {
+  std::vector<Outcome> outcomes;  // one for each planned entry
+  std::string failure;            // of the whole step; then there are no outcomes
+  double collect_seconds = 0, sample_seconds = 0;
+};
+
+// The text of the exception that is being handled.
+std::string current_reason();
+
+class Stepper {
+ public:
+  Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft, StepBudget& budget,
+          size_t groups);
+
+  // Makes the plan's guesses, starts its step, and does what can be done while the device computes.
+  // Sets the `error` of entries that fail alone.
+  void launch(Plan& plan);
+  double launch_seconds() const { return launch_seconds_; }  // of the model, in the last launch
+
+  StepResult collect(Plan& plan);
+
+  Session& session() { return *session_; }
+  DraftModel* draft() { return draft_.get(); }  // null: there is none
+
+ private:
+  void apply(const StateChanges& changes);
+  void guess(Plan& plan);
+  void guess_with_draft_model(std::vector<PlannedRows*>& entries);
+  void ask_masks(Plan& plan);
+  Outcome outcome_of(PlannedRows& entry, const Rows& results, int64_t& row);
+  void sample_outputs(PlannedRows& entry, const Rows& results, int64_t row, Outcome& outcome);
+
+  const std::unique_ptr<Session> session_;
+  const std::unique_ptr<DraftModel> draft_;
+  StandardSampler sampler_;
+  StepBudget& budget_;
+  const size_t groups_;
+  double launch_seconds_ = 0;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SCHEDULING_STEP_H_

@@ -1,0 +1,151 @@
+#include "speculation/draft_model.h"
+
+#include <algorithm>
+
+#include "model/open_session.h"
+#include "support/clock.h"
+
+namespace wherry {
+
+namespace {
+
+// Prompt, output and guesses so far: what the job's next guess follows.
+std::vector<int32_t> text_of(const DraftJob& job) {
+  std::vector<int32_t> text = job.input.tokens;
+  text.insert(text.end(), job.guesses.begin(), job.guesses.end());
+  return text;
+}
+
+}  // namespace
+
+DraftModel::DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config,
+                       int64_t context)
+    : model_(std::move(model)),
+      context_(std::min(context, model_->metadata().context)),
+      max_rows_(std::min(config.chunk, model_->metadata().prefill_chunk)),
+      max_sequences_(std::min(config.sequences, model_->metadata().max_batch)),
+      cache_(model_->metadata(), config),
+      session_(open_session(*model_, cache_, {max_rows_, max_sequences_, max_sequences_, context_})) {
+}
+
+DraftModel::Held& DraftModel::held_by(const DraftJob& job, StateChanges& changes) {
+  auto [it, added] = held_.try_emplace(job.id);
+  Held& held = it->second;
+  const std::vector<int32_t>& tokens = job.input.tokens;
+  if (added) {
+    held.space = job.space;
+    int64_t most = static_cast<int64_t>(tokens.size()) - 1;
+    int64_t n = cache_.attach(held.sequence, held.space, tokens, most, changes);
+    held.tokens.assign(tokens.begin(), tokens.begin() + n);
+    return held;
+  }
+  // What it guessed wrong is written over.
+  size_t most = std::min(held.tokens.size(), tokens.size() - 1);
+  auto differ = std::mismatch(held.tokens.begin(), held.tokens.begin() + static_cast<int64_t>(most),
+                              tokens.begin());
+  held.tokens.erase(differ.first, held.tokens.end());
+  return held;
+}
+
+void DraftModel::guess(std::vector<DraftJob>& jobs) {
+  for (;;) {
+    StateChanges changes;
+    std::vector<Turn> turns;
+    int64_t rows_left = max_rows_;
+    for (DraftJob& job : jobs) {
+      if (static_cast<int64_t>(turns.size()) == max_sequences_) break;
+      join(job, rows_left, turns, changes);
+    }
+    for (const auto& copy : changes.pages) session_->copy_page(copy.group, copy.from, copy.to);
+    if (turns.empty()) return;
+    step(turns);
+  }
+}
+
+// Whether the job has something to compute in this step.
+bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
+                      StateChanges& changes) {
+  if (static_cast<int64_t>(job.guesses.size()) >= job.most || rows_left == 0) return false;
+  std::vector<int32_t> wanted = text_of(job);
+  auto size = static_cast<int64_t>(wanted.size());
+  if (size >= context_) return false;
+  bool first = job.guesses.empty();
+  Held& held = first ? held_by(job, changes) : held_.at(job.id);
+  auto computed = static_cast<int64_t>(held.tokens.size());
+  int64_t rows = std::min(size - computed, rows_left);
+  if (!cache_.reserve(held.sequence, computed + rows, 0)) {
+    job.most = 0;  // its pages serve others
+    forget(job.id);
+    return false;
+  }
+  rows_left -= rows;
+  turns.push_back({&job, &held, std::move(wanted), rows});
+  return true;
+}
+
+void DraftModel::step(std::vector<Turn>& turns) {
+  Batch batch;
+  batch.query_indptr.push_back(0);
+  batch.pages.resize(cache_.groups());
+  for (PageTable& table : batch.pages) table.indptr.push_back(0);
+  for (size_t s = 0; s < turns.size(); ++s) {
+    const Turn& turn = turns[s];
+    size_t computed = turn.held->tokens.size();
+    for (int64_t i = 0; i < turn.rows; ++i) {
+      size_t position = computed + static_cast<size_t>(i);
+      batch.tokens.push_back(turn.wanted[position]);
+      batch.positions.push_back(static_cast<int32_t>(position));
+      batch.sequences.push_back(static_cast<int32_t>(s));
+      batch.adapters.push_back(0);
+    }
+    batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
+    batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
+    batch.slots.push_back(0);
+    batch.source_lengths.push_back(0);
+    for (size_t g = 0; g < batch.pages.size(); ++g) {
+      const std::vector<int32_t>& pages = turn.held->sequence.pages[g];
+      batch.pages[g].ids.insert(batch.pages[g].ids.end(), pages.begin(), pages.end());
+      batch.pages[g].indptr.push_back(static_cast<int32_t>(batch.pages[g].ids.size()));
+    }
+  }
+  double start = now_seconds();
+  session_->launch(batch, Entry::kForward);
+  Rows logits = session_->collect();
+  double seconds = now_seconds() - start;
+  if (batch.tokens.size() == turns.size()) {  // else it reads a prompt
+    step_seconds_ = step_seconds_ == 0 ? seconds : 0.75 * step_seconds_ + 0.25 * seconds;
+  }
+  take_results(turns, logits);
+}
+
+void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
+  const float* row = logits.data;
+  for (Turn& turn : turns) {
+    std::vector<int32_t>& tokens = turn.held->tokens;
+    auto computed = static_cast<int64_t>(tokens.size());
+    tokens.insert(tokens.end(), turn.wanted.begin() + computed,
+                  turn.wanted.begin() + computed + turn.rows);
+    if (tokens.size() == turn.wanted.size()) {
+      const SamplingInput& own = turn.job->input;
+      SamplingInput input{own.params, own.state, turn.wanted, own.prompt_size};
+      turn.job->guesses.push_back(sampler_.sample(input, row, logits.columns, nullptr).token);
+    }
+    row += logits.columns;
+  }
+}
+
+void DraftModel::forget(uint64_t id) {
+  auto it = held_.find(id);
+  if (it == held_.end()) return;
+  Held& held = it->second;
+  auto computed = static_cast<int64_t>(held.tokens.size());
+  cache_.release(held.sequence, {held.space, held.tokens, computed}, true);
+  held_.erase(it);
+}
+
+void DraftModel::clear() {
+  while (!held_.empty()) forget(held_.begin()->first);
+  cache_.clear();
+}
+
+}  // namespace wherry

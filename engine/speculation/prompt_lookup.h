@@ -1,0 +1,41 @@
+// Guesses from the text itself: what followed the last few tokens where they stood before, in the
+// prompt, the output, or a predicted output. After Saxena, "Prompt Lookup Decoding" (2023).
+#ifndef WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
+#define WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace wherry {
+
+class PromptLookup {
+ public:
+  // prediction: what the output is likely to repeat; may be empty.
+  explicit PromptLookup(std::vector<int32_t> prediction);
+
+  bool has_prediction() const { return !prediction_.empty(); }
+
+  // At most `most` tokens that may follow `tokens` (a prompt of prompt_size, and the output so
+  // far), which have only grown since the last call. Costs what was added since, not the whole.
+  std::vector<int32_t> guess(const std::vector<int32_t>& tokens, int64_t prompt_size,
+                             int64_t most);
+
+ private:
+  struct Place {
+    bool predicted;  // in the prediction, else in `tokens`
+    int64_t next;    // index of the token that followed
+  };
+  using Index = std::unordered_map<uint64_t, Place>;  // hash of n tokens -> where they stood last
+
+  void index(const std::vector<int32_t>& text, int64_t from, bool predicted);
+  bool follows(const Place& place, const std::vector<int32_t>& tokens, int64_t n) const;
+
+  std::vector<int32_t> prediction_;
+  Index long_, short_;
+  int64_t indexed_ = 0;  // of `tokens`
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
