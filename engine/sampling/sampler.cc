@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "sampling/logprobs.h"
+#include "sampling/ranking.h"
 #include "sampling/rng.h"
 #include "sampling/softmax.h"
 #include "support/error.h"
@@ -38,20 +40,14 @@ Sample StandardSampler::sample(const SamplingInput& input, const float* logits, 
                 concat("the model's logits for token ", input.tokens.size(),
                        " hold NaN or infinity: the weights or the compiled model are damaged"));
   }
-  double log_total = std::log(exponentials(logits, vocab, raw.value, 1, nullptr, nullptr));
-  auto logprob = [&](int32_t token) {
-    return static_cast<float>(static_cast<double>(logits[token] - raw.value) - log_total);
-  };
+  Logprobs logprobs(logits, vocab, raw.value);
   const float* x = adjust(input, logits, vocab, mask);
   RowMaximum best = x == logits ? raw : row_maximum(x, vocab);
   if (!best.valid) throw Error(WHERRY_INTERNAL, "mask, bias and penalties leave no token possible");
   Sample result;
   result.token = params.temperature == 0 ? best.index : draw(input, x, vocab, best.value);
-  result.logprob = logprob(result.token);
-  if (params.top_logprobs > 0) {
-    select(logits, vocab, params.top_logprobs);
-    for (int32_t id : ids_) result.top.emplace_back(id, logprob(id));
-  }
+  result.logprob = logprobs.of(result.token);
+  result.top = logprobs.top(params.top_logprobs);
   return result;
 }
 
@@ -127,7 +123,7 @@ int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& par
   double mass = 0;
   for (;; k *= kWidening) {
     k = std::min(k, vocab);
-    select(x, vocab, k);
+    rank(x, vocab, k, ids_);
     if (params.top_k > 0) {
       total = 0;
       for (int32_t id : ids_) total += weight(id);
@@ -147,27 +143,6 @@ int32_t StandardSampler::draw_from_likeliest(double u, const SamplingParams& par
     rest -= w;
   }
   return ids_[kept - 1];
-}
-
-void StandardSampler::select(const float* x, int64_t vocab, int64_t k) {
-  auto before = [x](int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); };
-  k = std::min(k, vocab);
-  bool scan = k < vocab / 4;  // else a heap would be rebuilt for most tokens
-  ids_.resize(static_cast<size_t>(scan ? k : vocab));
-  std::iota(ids_.begin(), ids_.end(), 0);
-  if (!scan) {
-    std::partial_sort(ids_.begin(), ids_.begin() + k, ids_.end(), before);
-    ids_.resize(static_cast<size_t>(k));
-    return;
-  }
-  std::make_heap(ids_.begin(), ids_.end(), before);  // the least likely one is in front
-  for (int64_t i = k; i < vocab; ++i) {
-    if (!(x[i] > x[ids_.front()])) continue;  // of equals the lower id, which came first, stays
-    std::pop_heap(ids_.begin(), ids_.end(), before);
-    ids_.back() = static_cast<int32_t>(i);
-    std::push_heap(ids_.begin(), ids_.end(), before);
-  }
-  std::sort_heap(ids_.begin(), ids_.end(), before);
 }
 
 }  // namespace wherry

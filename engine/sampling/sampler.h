@@ -50,8 +50,6 @@ class StandardSampler : public Sampler {
   int32_t draw_from_all(double u, float min_p, int64_t vocab, double total);
   int32_t draw_from_likeliest(double u, const SamplingParams& params, const float* x, int64_t vocab,
                               float maximum, float scale, double total);
-  // The k largest of x in ids_, descending.
-  void select(const float* x, int64_t vocab, int64_t k);
 
   std::vector<float> adjusted_, weights_;
   std::vector<double> block_sums_;

@@ -55,6 +55,12 @@ WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   return {low, high};
 }
 
+WHERRY_EACH_WIDTH int32_t count_above(const float* x, int64_t n, float threshold) {
+  int32_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += x[i] > threshold ? 1 : 0;
+  return count;
+}
+
 // x = k ln2 + r with |r| <= ln2 / 2; e^x = 2^k e^r, e^r by its Taylor series to r^7.
 inline float exp_inline(float x) {
   constexpr float kLog2E = 1.44269504f;
@@ -95,6 +101,10 @@ WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float s
 }
 
 }  // namespace
+
+bool any_above(const float* x, int64_t n, float threshold) {
+  return count_above(x, n, threshold) > 0;
+}
 
 float exp_float(float x) { return exp_inline(x); }
 

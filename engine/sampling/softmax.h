@@ -14,6 +14,9 @@ struct RowMaximum {
 };
 RowMaximum row_maximum(const float* x, int64_t n);
 
+// Whether one of x [n], which has no NaN, is above the threshold.
+bool any_above(const float* x, int64_t n, float threshold);
+
 // e^x, relative error below 3e-7; 0 for x < -87 (so for -inf), and x <= 88.
 float exp_float(float x);
 

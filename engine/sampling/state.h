@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "sampling/logprobs.h"
 #include "sampling/params.h"
 
 namespace wherry {
@@ -14,7 +14,7 @@ namespace wherry {
 struct Sample {
   int32_t token = -1;
   float logprob = 0;  // of the model's own distribution: no bias, no penalties, temperature 1
-  std::vector<std::pair<int32_t, float>> top;  // params.top_logprobs most likely ones, descending
+  TokenLogprobs top;  // params.top_logprobs most likely ones, descending
 };
 
 // Belongs to the request and changes when a token of it is known to stay, never by sampling: what

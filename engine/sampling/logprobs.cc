@@ -1,0 +1,42 @@
+#include "sampling/logprobs.h"
+
+#include <cmath>
+
+#include "sampling/ranking.h"
+#include "sampling/softmax.h"
+#include "support/error.h"
+
+namespace wherry {
+
+Logprobs::Logprobs(const float* logits, int64_t vocab, float maximum)
+    : logits_(logits),
+      vocab_(vocab),
+      maximum_(maximum),
+      log_total_(std::log(exponentials(logits, vocab, maximum, 1, nullptr, nullptr))) {}
+
+float Logprobs::of(int32_t token) const {
+  return static_cast<float>(static_cast<double>(logits_[token] - maximum_) - log_total_);
+}
+
+TokenLogprobs Logprobs::top(int64_t n) const {
+  TokenLogprobs result;
+  if (n == 0) return result;
+  std::vector<int32_t> ids;
+  rank(logits_, vocab_, n, ids);
+  for (int32_t id : ids) result.emplace_back(id, of(id));
+  return result;
+}
+
+ScoredToken score(const float* logits, int64_t vocab, int32_t token, int64_t n) {
+  RowMaximum best = row_maximum(logits, vocab);
+  if (!best.valid) {
+    throw Error(WHERRY_INTERNAL,
+                concat("the model's logits before token ", token,
+                       " of the prompt hold NaN or infinity: the weights or the compiled model "
+                       "are damaged"));
+  }
+  Logprobs logprobs(logits, vocab, best.value);
+  return {logprobs.of(token), logprobs.top(n)};
+}
+
+}  // namespace wherry

@@ -1,0 +1,40 @@
+// Natural logarithms of the model's own distribution: no bias, no penalties, temperature 1.
+#ifndef WHERRY_ENGINE_SAMPLING_LOGPROBS_H_
+#define WHERRY_ENGINE_SAMPLING_LOGPROBS_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace wherry {
+
+using TokenLogprobs = std::vector<std::pair<int32_t, float>>;  // token id, logprob
+
+class Logprobs {
+ public:
+  // logits [vocab], which must outlive the object; `maximum` is their largest.
+  Logprobs(const float* logits, int64_t vocab, float maximum);
+
+  float of(int32_t token) const;
+  // The n most likely tokens (all if there are fewer), descending; of equals the lower id first.
+  TokenLogprobs top(int64_t n) const;
+
+ private:
+  const float* logits_;
+  int64_t vocab_;
+  float maximum_;
+  double log_total_;
+};
+
+struct ScoredToken {
+  float logprob = 0;
+  TokenLogprobs top;
+};
+
+// A token that is known, as those of a prompt are: its logprob in the row [vocab] of logits before
+// it, and the n most likely tokens there. Throws Error if the row holds NaN or +inf.
+ScoredToken score(const float* logits, int64_t vocab, int32_t token, int64_t n);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SAMPLING_LOGPROBS_H_

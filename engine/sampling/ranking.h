@@ -1,0 +1,41 @@
+// The likeliest tokens of a row, as many as a caller turns out to need.
+#ifndef WHERRY_ENGINE_SAMPLING_RANKING_H_
+#define WHERRY_ENGINE_SAMPLING_RANKING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace wherry {
+
+// The ids of the k largest of x [n] (all if n is less), descending; of equals the lower id first.
+void rank(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids);
+
+// rank() that goes further when it must. Keeps its memory from row to row.
+class Ranking {
+ public:
+  static constexpr int64_t kFirst = 64;  // found at once: covers most nuclei
+  static constexpr int64_t kWidening = 8;
+
+  // Forgets the last row. x [n] must outlive the use of this one.
+  void start(const float* x, int64_t n);
+  // Whether there is a token of this rank (from 0); finds it.
+  bool has(int64_t position) {
+    return position < static_cast<int64_t>(ids_.size()) || widen(position + 1);
+  }
+  // has(position) must have been true.
+  int32_t id(int64_t position) const { return ids_[static_cast<size_t>(position)]; }
+  // How many are known by now.
+  int64_t known() const { return static_cast<int64_t>(ids_.size()); }
+
+ private:
+  bool widen(int64_t k);
+
+  const float* x_ = nullptr;
+  int64_t n_ = 0;
+  std::vector<int32_t> ids_;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SAMPLING_RANKING_H_
