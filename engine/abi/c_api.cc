@@ -94,10 +94,10 @@ int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* c
   return guard([&] {
     required(out, "out") = nullptr;
     required(model, "model");
-    if (draft != nullptr)
-      throw Error(WHERRY_INVALID_ARGUMENT, "draft must be null in this version");
-    auto config = wherry::parse_engine_config(config_json, model->model->metadata());
-    *out = new wherry_engine{{model->model, config}};
+    constexpr int kDrafts = 4;  // where there is a model to make them
+    auto config = wherry::parse_engine_config(config_json, model->model->metadata(),
+                                              draft == nullptr ? 0 : kDrafts);
+    *out = new wherry_engine{{model->model, draft == nullptr ? nullptr : draft->model, config}};
   });
 }
 

@@ -79,7 +79,7 @@ TEST(null_arguments_are_refused) {
                      wherry_model_load("l", "w", "cpu", nullptr, nullptr),
                      wherry_engine_create(nullptr, nullptr, "", &engine),
                      wherry_engine_create(&h.model, nullptr, "", nullptr),
-                     wherry_engine_create(&h.model, &h.model, "", &engine),
+                     wherry_engine_clear_cache(nullptr),
                      wherry_engine_add(nullptr, 1, &token, 1, &params),
                      wherry_engine_add(h.engine, 1, nullptr, 1, &params),
                      wherry_engine_add(h.engine, 1, &token, 1, nullptr),

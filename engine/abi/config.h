@@ -20,10 +20,10 @@ struct EngineConfig {
   int64_t kv_tokens = 0;  // tokens of the cache in all, a multiple of the page size
   int prefill_chunk = 0;  // rows (tokens) of one step, >= max_batch
   bool prefix_cache = true;
-  std::string cache_dir;         // where prefixes outlive the process; empty: nowhere
+  std::string cache_dir;          // where prefixes outlive the process; empty: nowhere
   int64_t cache_bytes = 1 << 30;  // that cache_dir may take
-  int max_drafts = 0;            // tokens guessed ahead for a request that does not say
-  double max_slowdown = 2;       // of a running request's step, by prompts' chunks
+  int max_drafts = 0;             // tokens guessed ahead for a request that does not say
+  double max_slowdown = 2;        // of a running request's step, by prompts' chunks
 };
 
 // Null and "" are "{}". Throws WHERRY_INVALID_ARGUMENT with all that is wrong.

@@ -154,12 +154,24 @@ bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
   return true;
 }
 
+bool KvCache::extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source) {
+  auto wanted = static_cast<size_t>(pages_for(groups_[group].cross ? source : tokens, page_size_));
+  while (sequence.pages[group].size() < wanted) {
+    if (!take(group, sequence.pages[group])) return false;
+  }
+  return true;
+}
+
 bool KvCache::reserve(SequenceState& sequence, int64_t tokens, int64_t source) {
   for (size_t g = 0; g < groups_.size(); ++g) {
-    auto wanted = static_cast<size_t>(pages_for(groups_[g].cross ? source : tokens, page_size_));
-    while (sequence.pages[g].size() < wanted) {
-      if (!take(g, sequence.pages[g])) return false;
-    }
+    if (!extend(sequence, g, tokens, source)) return false;
+  }
+  return true;
+}
+
+bool KvCache::reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t source) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0 && !extend(sequence, g, tokens, source)) return false;
   }
   return true;
 }
@@ -205,7 +217,8 @@ void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
     if (groups_[g].window == 0) continue;
     std::vector<int32_t>& pages = sequence.pages[g];
     int64_t gone = (computed - groups_[g].window + 1) / page_size_;
-    gone = std::min(gone, sequence.committed - 1);  // the last one holds `node`, and is shared first
+    gone =
+        std::min(gone, sequence.committed - 1);  // the last one holds `node`, and is shared first
     for (int64_t i = std::min<int64_t>(gone, static_cast<int64_t>(pages.size())); i-- > 0;) {
       int32_t& page = pages[static_cast<size_t>(i)];
       if (page < 0) break;  // so are those before it
@@ -217,7 +230,8 @@ void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
 
 void KvCache::snapshot(SequenceState& sequence, StateChanges& changes) {
   PrefixNode* node = sequence.node;
-  if (!slots_ || !prefix_cache_ || node == nullptr || node->is_root() || node->snapshot >= 0) return;
+  if (!slots_ || !prefix_cache_ || node == nullptr || node->is_root() || node->snapshot >= 0)
+    return;
   if (slots_->available() == 0 && !tree_.evict_snapshot()) return;
   int32_t slot = slots_->take();
   changes.slots.push_back({sequence.slot, slot});

@@ -71,8 +71,8 @@ class KvCache {
   int64_t attach(SequenceState& sequence, const PrefixSpace& space,
                  const std::vector<int32_t>& tokens, int64_t most, StateChanges& changes);
   struct Cached {
-    int64_t tokens = 0;     // in whole pages
-    int64_t in_use = 0;     // of these pages of the first group, those that a request holds
+    int64_t tokens = 0;  // in whole pages
+    int64_t in_use = 0;  // of these pages of the first group, those that a request holds
   };
   // What of tokens[0..most) is cached.
   Cached cached(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most);
@@ -80,6 +80,9 @@ class KvCache {
   // Takes pages until `tokens` fit, and the encoder's. False: there are not enough; the sequence
   // keeps those that it got.
   bool reserve(SequenceState& sequence, int64_t tokens, int64_t source);
+  // The same for tokens that later steps compute: windowed groups, which give pages back meanwhile,
+  // take theirs then.
+  bool reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t source);
 
   // The state of span.computed tokens is there: their whole pages may be shared from now on, and
   // those behind a window are given up.
@@ -100,6 +103,7 @@ class KvCache {
   bool recurrent() const { return slots_ != nullptr; }
 
  private:
+  bool extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source);
   bool take(size_t group, std::vector<int32_t>& pages);
   void adopt(SequenceState& sequence, const PrefixTree::Match& match);
   void add_page(SequenceState& sequence, const TokenSpan& span);

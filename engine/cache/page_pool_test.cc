@@ -30,20 +30,22 @@ TEST(a_shared_page_stays_until_the_last_owner_goes) {
   ERROR_OF(WHERRY_INTERNAL, pool.share(page));
 }
 
-TEST(a_sequence_grows_by_whole_pages_and_returns_them) {
-  PagePool pool(4);
-  {
-    Sequence sequence(pool, 16);
-    sequence.reserve(1);
-    CHECK_EQ(sequence.pages().size(), 1u);
-    sequence.reserve(16);
-    CHECK_EQ(sequence.pages().size(), 1u);
-    sequence.reserve(17);
-    CHECK_EQ(sequence.pages().size(), 2u);
-    sequence.reserve(3);  // never shrinks
-    CHECK_EQ(pool.available(), 2);
-  }
-  CHECK_EQ(pool.available(), 4);
+TEST(pages_that_only_the_tree_holds_are_counted) {
+  PagePool pool(3);
+  int32_t page = pool.take();
+  pool.keep(page);
+  CHECK_EQ(pool.idle(), 0);  // its taker holds it, too
+  pool.release(page);
+  CHECK_EQ(pool.idle(), 1);
+  pool.share(page);
+  pool.share(page);
+  CHECK_EQ(pool.idle(), 0);
+  pool.release(page);
+  pool.release(page);
+  CHECK_EQ(pool.idle(), 1);
+  pool.drop(page);
+  CHECK_EQ(pool.idle(), 0);
+  CHECK_EQ(pool.available(), 3);
 }
 
 TEST(pages_for_rounds_up) {

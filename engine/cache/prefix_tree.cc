@@ -115,8 +115,8 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
   // A half page that this one begins with has nothing that this one has not.
   auto [half, length] = likest(parent, tokens, n - 1);
   auto it = half ? parent.children.find(half->tokens) : parent.children.end();
-  if (half && half != added && length == static_cast<int64_t>(half->tokens.size()) &&
-      length < n && !held_elsewhere(*half)) {
+  if (half && half != added && length == static_cast<int64_t>(half->tokens.size()) && length < n &&
+      !held_elsewhere(*half)) {
     remove(*it->second);
   }
   return added;

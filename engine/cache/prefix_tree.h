@@ -100,8 +100,8 @@ class PrefixTree {
   PagePool* const slots_;
   const int64_t page_size_;
   std::map<PrefixSpace, std::unique_ptr<PrefixNode>> roots_;
-  Order leaves_;                  // by last use
-  std::vector<Order> windowed_;   // nodes with a page in this group; empty for groups without window
+  Order leaves_;                 // by last use
+  std::vector<Order> windowed_;  // nodes with a page in this group; empty for groups without window
   Order snapshots_;
   uint64_t clock_ = 0;
 };

@@ -67,8 +67,8 @@ Entry parse_entry(const std::string& name, Problems& problems) {
 }
 
 void check_inputs(const Metadata& metadata, Problems& problems) {
-  std::set<std::string> known{"tokens", "positions",      "sequences", "adapters", "query_indptr",
-                              "slots",  "source_lengths", "logit_rows"};
+  std::set<std::string> known{"tokens",       "positions", "sequences",      "adapters",
+                              "query_indptr", "slots",     "source_lengths", "logit_rows"};
   for (size_t i = 0; i < metadata.groups.size(); ++i) known.insert(concat("pages.", i));
   for (const std::string& input : metadata.inputs) {
     if (known.count(input) == 0) problems.add("input \"", input, "\" is not known");

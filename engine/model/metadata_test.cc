@@ -6,8 +6,10 @@ namespace wherry {
 namespace {
 
 std::string good(const std::string& from = "", const std::string& to = "") {
-  std::string text = concat(R"({"schema": 1, "interface": ")", kInterface, R"(", "name": "llama",
+  std::string text = concat(R"({"schema": 2, "interface": ")", kInterface, R"(", "name": "llama",
     "vocab_size": 512, "context": 256, "page_size": 16, "later": {"more": 1},
+    "inputs": ["tokens", "pages.0", "logit_rows"], "entries": ["forward"],
+    "groups": [{"kind": "self", "window": 0}],
     "state": [{"kind": "paged_kv", "layers": 5, "shape": [2, 4, 16, 8], "dtype": "float32"}],
     "params": [
       {"name": "norm", "shape": [64], "dtype": "bfloat16", "from": ["model.norm"]},
@@ -23,22 +25,30 @@ TEST(reads_a_library) {
   CHECK_EQ(metadata.name, "llama");
   CHECK_EQ(metadata.vocab_size, 512);
   CHECK_EQ(metadata.state[0].layers, 5);
-  CHECK((metadata.state[0].page_shape == std::vector<int64_t>{2, 4, 16, 8}));
+  CHECK((metadata.state[0].shape == std::vector<int64_t>{2, 4, 16, 8}));
   CHECK_EQ(describe(metadata.params[0].dtype, metadata.params[0].shape), "bfloat16 [64]");
   CHECK_EQ(tensor_bytes(metadata.params[0].dtype, metadata.params[0].shape), 128);
   CHECK_EQ(metadata.params[1].pack, "pack_0");
   CHECK_EQ(metadata.params[1].index, 1);
+  CHECK(metadata.has(Entry::kForward));
+  CHECK(!metadata.has(Entry::kEmbed));
+  CHECK(!metadata.recurrent());
   CHECK_EQ(metadata.json, good());
 }
 
 TEST(names_what_is_wrong) {
   const char* cases[][3] = {
-      {"\"schema\": 1", "\"schema\": 2", "schema 2; this core reads schema 1"},
+      {"\"schema\": 2", "\"schema\": 1", "schema 1; this core reads schema 2"},
       {kInterface, "ffff", "interface \"ffff\""},
       {"\"name\": \"llama\",", "", "lacks \"name\""},
       {"512", "0", "\"vocab_size\" is 0"},
       {"512", "\"vocab_size\"", "\"vocab_size\" must be an integer"},
-      {"\"paged_kv\"", "\"recurrent\"", "kind \"recurrent\""},
+      {"\"paged_kv\"", "\"other\"", "kind \"other\""},
+      {"\"layers\": 5", "\"layers\": 5, \"group\": 1", "state[0]: group 1 of 1"},
+      {"\"self\"", "\"other\"", "groups[0]: kind \"other\""},
+      {"\"window\": 0", "\"window\": -1", "a window of -1 tokens"},
+      {"\"pages.0\"", "\"pages.1\"", "input \"pages.1\" is not known"},
+      {"\"forward\"", "\"decode\"", "entry \"decode\""},
       {"\"layers\": 5", "\"layers\": 0", "0 layers"},
       {"[64]", "[-1]", "the extent -1"},
       {"[64]", "[\"n\"]", "params[0]: \"shape\" must be a list of integers"},
@@ -55,8 +65,8 @@ TEST(names_what_is_wrong) {
 
 TEST(gathers_all_of_it) {
   std::string text = ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
-  for (const char* key :
-       {"interface", "name", "vocab_size", "context", "page_size", "state", "params"}) {
+  for (const char* key : {"interface", "name", "vocab_size", "context", "page_size", "inputs",
+                          "entries", "groups", "state", "params"}) {
     CHECK_CONTAINS(text, concat("lacks \"", key, "\""));
   }
 }

@@ -85,9 +85,9 @@ class Inputs {
   };
 
   void add(const std::string& name, const SessionLimits& limits, DLDevice device) {
-    auto plain = [&](std::vector<int32_t> Batch::*field, int64_t capacity) {
-      arrays_.push_back({[field](const Batch& b) -> const auto& { return b.*field; },
-                         Staging(capacity, device)});
+    auto plain = [&](std::vector<int32_t> Batch::* field, int64_t capacity) {
+      arrays_.push_back(
+          {[field](const Batch& b) -> const auto& { return b.*field; }, Staging(capacity, device)});
     };
     const int64_t n = limits.rows, r = limits.sequences;
     if (name == "tokens") return plain(&Batch::tokens, n);
@@ -163,8 +163,8 @@ class VmSession : public Session {
     if (entry_ == Entry::kEncode) return {};
     if (!result_.defined()) throw Error(WHERRY_INTERNAL, "collect without a launch");
     result_ = to_host(result_);
-    const int64_t columns = entry_ == Entry::kForward ? shared_->metadata.vocab_size
-                                                      : result_.size(result_.ndim() - 1);
+    const int64_t columns =
+        entry_ == Entry::kForward ? shared_->metadata.vocab_size : result_.size(result_.ndim() - 1);
     const std::string has = describe(result_.dtype(), shape_of(result_));
     const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows_, columns});
     if (has != wanted || !result_.IsContiguous()) {

@@ -18,7 +18,7 @@ struct VmShared {
   ffi::Function executable;  // of open_executable()
   ffi::Array<ffi::Tensor> params;
   DLDevice device{kDLCPU, 0};
-  int threads = 1;         // of the kernels
+  int threads = 1;        // of the kernels
   uint64_t identity = 0;  // see Model
 };
 

@@ -31,14 +31,13 @@ std::vector<float> random_logits(int64_t n, uint64_t seed, double spread) {
 struct Fixture {
   Fixture(wherry_params params, int64_t vocab, std::vector<int32_t> prompt = {0},
           const std::vector<int32_t>& output = {})
-      : pool(0), request(1, std::move(prompt), checked_params(params, vocab), 1 << 20, pool, 16) {
+      : request(1, std::move(prompt), params, vocab, 1 << 20) {
     for (int32_t token : output) request.append(token);
   }
   Sample sample(const std::vector<float>& x, const uint32_t* mask = nullptr) {
     return sampler.sample(request.sampling(), x.data(), static_cast<int64_t>(x.size()), mask);
   }
 
-  PagePool pool;
   Request request;
   StandardSampler sampler;
 };

@@ -129,12 +129,13 @@ void Engine::check_request(const Request& request) const {
   int64_t whole = std::max(source, metadata.whole ? request.prompt_size : 0);
   need(whole <= config_.prefill_chunk, whole, " tokens must go into one step, which has ",
        config_.prefill_chunk, " (prefill_chunk)");
-  need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter, "; there are ",
-       metadata.adapters);
+  need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter,
+       "; there are ", metadata.adapters);
   need(cache_.fits(request.most_cached(), source), "a prompt of ", request.prompt_size,
        " tokens and ", request.max_output, " of output take ",
        pages_for(request.most_cached(), cache_.page_size()), " pages of the cache, which has ",
-       cache_.total(), " (", config_.kv_tokens, " tokens): give fewer max_tokens or more kv_tokens");
+       cache_.total(), " (", config_.kv_tokens,
+       " tokens): give fewer max_tokens or more kv_tokens");
   problems.raise(WHERRY_INVALID_ARGUMENT, "the request cannot be served");
 }
 

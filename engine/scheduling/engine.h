@@ -110,11 +110,11 @@ class Engine {
   wherry_stats stats_{};
   double step_started_ = 0;  // 0: no step is under way
 
-  Plan plan_;                     // of the step under way; changed without the lock by its thread
-  std::vector<uint64_t> ended_;   // requests of which the stepper does not know yet that they ended
-  bool launched_ = false;         // between launch and collect
-  bool inside_ = false;           // a thread is in run_model or finish_step, without the lock
-  std::string failure_;           // why the model did not run; empty: it did
+  Plan plan_;                    // of the step under way; changed without the lock by its thread
+  std::vector<uint64_t> ended_;  // requests of which the stepper does not know yet that they ended
+  bool launched_ = false;        // between launch and collect
+  bool inside_ = false;          // a thread is in run_model or finish_step, without the lock
+  std::string failure_;          // why the model did not run; empty: it did
 
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not

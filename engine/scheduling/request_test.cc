@@ -55,28 +55,26 @@ TEST(a_bias_must_be_a_number_for_a_token) {
 }
 
 TEST(limits_and_pages) {
-  PagePool pool(0);
   wherry_params params = defaults();
   params.max_tokens = 5;
-  Request request(1, {1, 2, 3, 4}, checked_params(params, 10), 100, pool, 4);
+  Request request(1, {1, 2, 3, 4}, params, 10, 100);
   CHECK_EQ(request.max_output, 5);
-  CHECK_EQ(request.most_pages(), 2);  // 4 + 5 - 1 rows are written
+  CHECK_EQ(request.most_cached(), 8);  // the last token is never computed
   params.max_tokens = 0;
-  Request open_end(2, {1, 2, 3, 4}, checked_params(params, 10), 100, pool, 4);
+  Request open_end(2, {1, 2, 3, 4}, params, 10, 100);
   CHECK_EQ(open_end.max_output, 96);
 }
 
 TEST(a_stop_id_wins_over_the_length) {
-  PagePool pool(0);
   wherry_params params = defaults();
   const int32_t stop = 7;
   params.max_tokens = 2;
   params.stop_ids = &stop;
   params.n_stop_ids = 1;
-  Request request(1, {7}, checked_params(params, 10), 100, pool, 4);
+  Request request(1, {7}, params, 10, 100);
   CHECK_EQ(request.append(3), WHERRY_RUNNING);
   CHECK_EQ(request.append(7), WHERRY_STOP);
-  Request other(2, {7}, checked_params(params, 10), 100, pool, 4);
+  Request other(2, {7}, params, 10, 100);
   CHECK_EQ(other.append(3), WHERRY_RUNNING);
   CHECK_EQ(other.append(3), WHERRY_LENGTH);
 }

@@ -60,9 +60,7 @@ void Scheduler::choose_entry(const RequestQueues& queues) {
   }
 }
 
-bool Scheduler::belongs(const Request& request) const {
-  return entry_of(request) == plan_.entry;
-}
+bool Scheduler::belongs(const Request& request) const { return entry_of(request) == plan_.entry; }
 
 // ---- admission ----
 
@@ -95,8 +93,8 @@ bool Scheduler::will_be_computed(const Request& request, int64_t cached,
   for (const Request* other : queues.active) {
     if (other->state != RequestState::kPrefilling || !(other->space == request.space)) continue;
     auto size = static_cast<int64_t>(std::min(request.tokens.size() - 1, other->tokens.size()));
-    auto differ = std::mismatch(request.tokens.begin(), request.tokens.begin() + size,
-                                other->tokens.begin());
+    auto differ =
+        std::mismatch(request.tokens.begin(), request.tokens.begin() + size, other->tokens.begin());
     if (differ.first - request.tokens.begin() >= cached + cache_.page_size()) return true;
   }
   return false;
@@ -111,8 +109,10 @@ void Scheduler::enter(Request& request, RequestQueues& queues, StateChanges& cha
   // is to be told.
   int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
   if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
-  request.computed =
-      cache_.attach(request.sequence, request.space, request.tokens, most, changes);
+  request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
+  // So that others, who come next, do not count on the same pages. If some are lacking after all,
+  // they are taken from younger requests when their rows are planned.
+  cache_.reserve_ahead(request.sequence, most + 1, source_size(request));
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
 }
 
@@ -151,7 +151,7 @@ void Scheduler::plan_running(RequestQueues& queues, Left& left) {
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;
     if (!make_room(*request, request->computed + 1, queues)) continue;
-    plan_.entries.push_back({request, 1});
+    plan_.entries.emplace_back(request, 1);
     --left.rows;
     --left.results;
   }
@@ -177,14 +177,14 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
 void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
   const std::vector<Request*> active = queues.active;
   for (Request* request : active) {
-    bool prompt = request->state == RequestState::kPrefilling ||
-                  request->state == RequestState::kEncoding;
+    bool prompt =
+        request->state == RequestState::kPrefilling || request->state == RequestState::kEncoding;
     if (!prompt || !belongs(*request)) continue;
     int64_t rows = chunk_of(*request, left);
     if (rows <= 0) continue;
     bool encodes = request->state == RequestState::kEncoding;
     if (!make_room(*request, encodes ? 0 : request->computed + rows, queues)) continue;
-    plan_.entries.push_back({request, rows});
+    plan_.entries.emplace_back(request, rows);
     left.rows -= rows;
     left.prompt_rows -= std::min(rows, left.prompt_rows);
     if (!encodes) left.results -= results_of(*request, rows);

@@ -22,6 +22,8 @@ struct RequestQueues {
 
 // Consecutive rows of one request.
 struct PlannedRows {
+  PlannedRows(Request* request, int64_t rows) : request(request), rows(rows) {}
+
   Request* request;
   int64_t rows;                  // of its pending tokens, from `computed` on; of its source
   int64_t most_guesses = 0;      // for which there are pages and results; none unless it runs

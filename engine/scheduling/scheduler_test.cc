@@ -2,122 +2,215 @@
 
 #include <memory>
 
+#include "testing/fake_model.h"
 #include "testing/testing.h"
 
 namespace wherry {
 namespace {
 
-// Requests with prompts of the given lengths, all waiting.
+using Ints = std::vector<int32_t>;
+
+wherry_params limited(int max_tokens) {
+  wherry_params params;
+  wherry_params_init(&params);
+  params.max_tokens = max_tokens;
+  return params;
+}
+
+// A scheduler over a cache of so many pages of 4 tokens; requests are made, and moved on, by hand.
 struct Fixture {
-  Fixture(int32_t pages, std::vector<int> prompts, int max_tokens) : pool(pages) {
-    wherry_params params;
-    wherry_params_init(&params);
-    params.max_tokens = max_tokens;
-    for (int length : prompts) {
-      std::vector<int32_t> prompt;
-      for (int i = 0; i < length; ++i) prompt.push_back(100 * (length % 10) + i);
-      requests.push_back(std::make_unique<Request>(requests.size(), prompt,
-                                                   checked_params(params, 10000), 1000, pool, 4));
-      queues.waiting.push_back(requests.back().get());
-    }
+  Fixture(int64_t pages, SchedulerLimits limits, bool prefix_cache = false)
+      : cache(metadata(), {4 * pages, limits.max_batch, limits.max_rows, prefix_cache}),
+        scheduler(limits, cache, budget) {}
+
+  static Metadata metadata() { return FakeModel().metadata(); }
+
+  Request& add(const Ints& prompt, const wherry_params& params) {
+    auto id = static_cast<uint64_t>(requests.size());
+    requests.push_back(std::make_unique<Request>(id, prompt, params, 10000, 1000));
+    requests.back()->arrival = id + 1;
+    queues.waiting.push(*requests.back());
+    return *requests.back();
   }
+  Request& add(int length, int first, int max_tokens) {
+    Ints prompt;
+    for (int i = 0; i < length; ++i) prompt.push_back(first + i);
+    return add(prompt, limited(max_tokens));
+  }
+
+  Plan plan() { return scheduler.plan(queues); }
+  Batch batch(Plan& plan) { return make_batch(plan, cache.groups()); }
   // What the engine does when a step is over.
   void accept(const Plan& plan) {
     for (const PlannedRows& entry : plan.entries) {
-      entry.request->computed += entry.rows;
-      if (!entry.samples) continue;
-      entry.request->state = RequestState::kRunning;
-      entry.request->append(7);
+      Request& request = *entry.request;
+      bool samples = entry.rows == request.pending();
+      request.computed += entry.rows;
+      cache.commit(request.sequence, request.span());
+      if (!samples) continue;
+      request.state = RequestState::kRunning;
+      if (request.append(7) != WHERRY_RUNNING) finish(request);
     }
   }
+  void finish(Request& request) {
+    auto& active = queues.active;
+    active.erase(std::find(active.begin(), active.end(), &request));
+    cache.release(request.sequence, request.span(), true);
+    request.state = RequestState::kFinished;
+  }
 
-  PagePool pool;
+  StepBudget budget{2};
+  KvCache cache;
+  Scheduler scheduler;
   std::vector<std::unique_ptr<Request>> requests;
   RequestQueues queues;
 };
 
-using Ints = std::vector<int32_t>;
+SchedulerLimits limits(int64_t max_batch, int64_t max_rows) {
+  SchedulerLimits limits;
+  limits.max_batch = max_batch;
+  limits.max_rows = max_rows;
+  limits.logit_rows = max_rows;
+  return limits;
+}
 
 TEST(the_arguments_of_a_mixed_batch) {
-  Fixture f(100, {3, 7}, 10);
-  FirstComeScheduler scheduler({4, 6});
-  Plan first = scheduler.plan(f.queues, f.pool);
-  CHECK((first.batch.tokens == Ints{300, 301, 302, 700, 701, 702}));
-  CHECK((first.batch.positions == Ints{0, 1, 2, 0, 1, 2}));
-  CHECK((first.batch.sequences == Ints{0, 0, 0, 1, 1, 1}));
-  CHECK((first.batch.query_indptr == Ints{0, 3, 6}));
-  CHECK((first.batch.page_indptr == Ints{0, 1, 2}));
-  CHECK((first.batch.page_ids == Ints{0, 1}));
-  CHECK((first.batch.logit_rows == Ints{2}));  // the second prompt is not done
-  f.accept(first);
-  Plan second = scheduler.plan(f.queues, f.pool);
-  CHECK((second.batch.tokens == Ints{7, 703, 704, 705, 706}));
-  CHECK((second.batch.positions == Ints{3, 3, 4, 5, 6}));
-  CHECK((second.batch.query_indptr == Ints{0, 1, 5}));
-  CHECK((second.batch.page_indptr == Ints{0, 1, 3}));
-  CHECK((second.batch.page_ids == Ints{0, 1, 2}));
-  CHECK((second.batch.logit_rows == Ints{0, 4}));
+  Fixture f(100, limits(4, 6));
+  f.add(3, 300, 10);
+  f.add(7, 700, 10);
+  Plan plan = f.plan();
+  Batch first = f.batch(plan);
+  CHECK((first.tokens == Ints{300, 301, 302, 700, 701, 702}));
+  CHECK((first.positions == Ints{0, 1, 2, 0, 1, 2}));
+  CHECK((first.sequences == Ints{0, 0, 0, 1, 1, 1}));
+  CHECK((first.query_indptr == Ints{0, 3, 6}));
+  CHECK((first.pages[0].indptr == Ints{0, 1, 2}));
+  CHECK((first.pages[0].ids == Ints{0, 1}));
+  CHECK((first.logit_rows == Ints{2}));  // the second prompt is not done
+  f.accept(plan);
+  plan = f.plan();
+  Batch second = f.batch(plan);
+  CHECK((second.tokens == Ints{7, 703, 704, 705, 706}));
+  CHECK((second.positions == Ints{3, 3, 4, 5, 6}));
+  CHECK((second.query_indptr == Ints{0, 1, 5}));
+  CHECK((second.pages[0].indptr == Ints{0, 1, 3}));
+  CHECK((second.pages[0].ids == Ints{0, 1, 2}));
+  CHECK((second.logit_rows == Ints{0, 4}));
 }
 
 TEST(a_chunk_inside_a_prompt_still_asks_for_one_row) {
-  Fixture f(100, {9}, 1);
-  FirstComeScheduler scheduler({4, 4});
-  Plan plan = scheduler.plan(f.queues, f.pool);
-  CHECK(!plan.entries[0].samples);
-  CHECK((plan.batch.logit_rows == Ints{3}));
+  Fixture f(100, limits(4, 4));
+  f.add(9, 0, 1);
+  Plan plan = f.plan();
+  CHECK((f.batch(plan).logit_rows == Ints{3}));
+  CHECK_EQ(plan.entries[0].results, 0);
 }
 
-TEST(nothing_to_do_is_an_empty_plan) {
-  Fixture f(100, {}, 1);
-  CHECK(FirstComeScheduler({4, 4}).plan(f.queues, f.pool).empty());
-}
+TEST(nothing_to_do_is_an_empty_plan) { CHECK(Fixture(100, limits(4, 4)).plan().empty()); }
 
 TEST(max_batch_counts_prefilling_and_running) {
-  Fixture f(100, {1, 1, 1}, 5);
-  FirstComeScheduler scheduler({2, 8});
-  f.accept(scheduler.plan(f.queues, f.pool));
+  Fixture f(100, limits(2, 8));
+  for (int i = 0; i < 3; ++i) f.add(1, i, 5);
+  f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 2u);
   CHECK_EQ(f.queues.waiting.size(), 1u);
 }
 
-TEST(pages_that_the_admitted_may_need_are_not_given_away) {
-  // 8 pages. The first takes 1 now and 5 in the end; the second would take 4.
-  Fixture f(8, {4, 12}, 0);
-  f.requests.clear();
-  f.queues = {};
-  wherry_params params;
-  wherry_params_init(&params);
-  params.max_tokens = 17;  // 4 + 16 rows: 5 pages
-  f.requests.push_back(
-      std::make_unique<Request>(0, Ints(4, 1), checked_params(params, 10), 1000, f.pool, 4));
-  params.max_tokens = 5;  // 12 + 4 rows: 4 pages
-  f.requests.push_back(
-      std::make_unique<Request>(1, Ints(12, 1), checked_params(params, 10), 1000, f.pool, 4));
-  for (auto& request : f.requests) f.queues.waiting.push_back(request.get());
-  FirstComeScheduler scheduler({4, 64});
-  f.accept(scheduler.plan(f.queues, f.pool));
-  CHECK_EQ(f.pool.available(), 7);  // pages are taken as they are needed
-  CHECK_EQ(f.queues.waiting.size(), 1u);
-  for (int i = 0; i < 16; ++i) {  // and the promise is kept to the last of them
-    Plan plan = scheduler.plan(f.queues, f.pool);
-    CHECK_EQ(plan.entries.size(), 1u);
-    f.accept(plan);
+TEST(what_a_request_may_take_later_does_not_keep_others_out) {
+  Fixture f(10, limits(4, 64));
+  for (int i = 0; i < 4; ++i) f.add(4, 100 * i, 30);  // each up to 9 pages in the end
+  f.accept(f.plan());
+  CHECK_EQ(f.queues.active.size(), 4u);
+}
+
+TEST(when_pages_run_out_the_youngest_is_put_back_and_goes_on_later) {
+  Fixture f(6, limits(2, 64));
+  Request& old = f.add(8, 0, 12);
+  Request& young = f.add(8, 100, 12);
+  int steps = 0;
+  for (; old.state != RequestState::kFinished; ++steps) {
+    CHECK(steps < 100);
+    f.accept(f.plan());
   }
-  CHECK_EQ(f.pool.available(), 3);
-  f.queues.active.clear();
-  f.requests[0].reset();
-  CHECK_EQ(scheduler.plan(f.queues, f.pool).entries.size(), 1u);
+  CHECK_EQ(steps, 12);  // the older one never waits
+  CHECK(f.scheduler.preemptions() > 0);
+  for (; young.state != RequestState::kFinished; ++steps) {
+    CHECK(steps < 100);
+    f.accept(f.plan());
+  }
+  CHECK_EQ(young.output_size(), 12);
+  CHECK_EQ(f.cache.available(), f.cache.total());
 }
 
 TEST(nobody_overtakes) {
-  Fixture f(6, {20, 4, 4}, 1);
-  f.pool.take();  // 5 left: just enough for the first
-  FirstComeScheduler scheduler({4, 64});
-  CHECK_EQ(scheduler.plan(f.queues, f.pool).entries.size(), 1u);
-  Fixture g(6, {20, 4, 4}, 1);
-  g.pool.take();
-  g.pool.take();  // 4 left: too few, and the small ones behind it wait too
-  CHECK(scheduler.plan(g.queues, g.pool).empty());
+  Fixture f(6, limits(4, 64));
+  f.add(8, 0, 9);
+  f.accept(f.plan());
+  f.add(20, 100, 1);  // too large beside the first
+  f.add(1, 200, 1);   // would fit
+  f.accept(f.plan());
+  CHECK_EQ(f.queues.active.size(), 1u);
+}
+
+TEST(a_higher_priority_goes_first_and_takes_the_place_of_a_lower) {
+  Fixture f(100, limits(1, 64));
+  Request& low = f.add(4, 0, 9);
+  f.accept(f.plan());
+  wherry_params urgent = limited(2);
+  urgent.priority = 1;
+  Request& high = f.add({1, 2, 3}, urgent);
+  f.accept(f.plan());
+  CHECK(low.state == RequestState::kWaiting);
+  CHECK(high.state == RequestState::kRunning);
+  f.accept(f.plan());
+  CHECK(high.state == RequestState::kFinished);
+  while (low.state != RequestState::kFinished) f.accept(f.plan());
+  CHECK_EQ(low.output_size(), 9);
+}
+
+TEST(a_user_who_floods_the_queue_does_not_keep_others_waiting) {
+  Fixture f(100, limits(1, 64));
+  wherry_params flood = limited(3), other = limited(3);
+  flood.user = 1;
+  other.user = 2;
+  for (int i = 0; i < 5; ++i) f.add({i, i}, flood);
+  Request& single = f.add({9, 9}, other);
+  int finished = 0;
+  while (single.state != RequestState::kFinished) {
+    Plan plan = f.plan();
+    Request& request = *plan.entries[0].request;
+    for (const PlannedRows& entry : plan.entries) {
+      f.queues.waiting.charge(entry.request->user, entry.rows);
+    }
+    f.accept(plan);
+    finished += request.state == RequestState::kFinished;
+  }
+  CHECK(finished <= 2);
+}
+
+TEST(a_prompt_that_is_being_computed_is_waited_for) {
+  Fixture f(100, limits(4, 8), true);
+  f.add(16, 0, 4);
+  f.add(16, 0, 4);  // the same one
+  f.accept(f.plan());
+  CHECK_EQ(f.queues.active.size(), 1u);
+  f.accept(f.plan());
+  Plan plan = f.plan();
+  CHECK_EQ(plan.entries.size(), 2u);
+  CHECK_EQ(plan.entries[1].rows, 1);  // its last token: the logits are wanted
+  CHECK_EQ(f.requests[1]->cached_tokens, 15);
+}
+
+TEST(prompts_take_what_the_budget_leaves_beside_running_requests) {
+  Fixture f(1000, limits(4, 512));
+  for (int i = 0; i < 20; ++i) f.budget.record(1, 0, 0.010);    // 10 ms without prompts
+  for (int i = 0; i < 20; ++i) f.budget.record(1, 100, 0.060);  // 0.5 ms a row
+  f.add(1, 0, 100);
+  f.accept(f.plan());
+  f.add(400, 1000, 1);
+  Plan plan = f.plan();
+  CHECK_EQ(plan.entries.size(), 2u);
+  CHECK_EQ(plan.entries[1].rows, 16);  // 0.9 * 2 times 10 ms, less 10 ms
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "sampling/logprobs.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -61,7 +62,8 @@ void Stepper::guess(Plan& plan) {
       if (request.mask) entry.guesses = request.mask->forced(entry.most_guesses);
       entry.forced = !entry.guesses.empty();
       if (!entry.forced && entry.most_drafts > 0) {
-        entry.guesses = request.lookup.guess(request.tokens, request.prompt_size, entry.most_drafts);
+        entry.guesses =
+            request.lookup.guess(request.tokens, request.prompt_size, entry.most_drafts);
       }
       if (entry.guesses.empty() && entry.most_drafts > 0) open.push_back(&entry);
     } catch (...) {
@@ -120,8 +122,8 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   outcome.error = entry.error;
   int64_t first = std::exchange(row, row + entry.results);
   if (row > results.rows) {
-    throw Error(WHERRY_INTERNAL, concat("the model gave ", results.rows, " rows of results; at least ",
-                                        row, " were asked for"));
+    throw Error(WHERRY_INTERNAL, concat("the model gave ", results.rows,
+                                        " rows of results; at least ", row, " were asked for"));
   }
   if (entry.results == 0 || !outcome.error.empty()) return outcome;
   Request& request = *entry.request;
@@ -136,8 +138,9 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
                    (entry.rows == request.pending() ? 1 : 0);
     for (int64_t i = 0; i < told; ++i, ++sampled_from, data += results.columns) {
       auto token = static_cast<size_t>(request.prompt_reported + i);
-      outcome.prompt.push_back(sampler_.known(request.tokens[token], data, results.columns,
-                                              request.params.prompt_logprobs));
+      ScoredToken known =
+          score(data, results.columns, request.tokens[token], request.params.prompt_logprobs);
+      outcome.prompt.push_back({request.tokens[token], known.logprob, std::move(known.top)});
     }
     if (entry.rows == request.pending()) sample_outputs(entry, results, sampled_from, outcome);
   } catch (...) {

@@ -35,7 +35,7 @@ class WaitingQueue {
   double least_served() const;
 
   std::map<int32_t, std::map<uint64_t, Line>, std::greater<>> levels_;  // by priority, then user
-  std::unordered_map<uint64_t, double> served_;                        // tokens
+  std::unordered_map<uint64_t, double> served_;                         // tokens
   size_t size_ = 0;
 };
 

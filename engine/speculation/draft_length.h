@@ -9,7 +9,7 @@ namespace wherry {
 
 // Of a step with guesses, as shares of a step of running requests without.
 struct GuessCost {
-  double row = 0;   // of computing a guessed token
+  double row = 0;    // of computing a guessed token
   double draft = 0;  // of guessing it: a draft model's step
 };
 

@@ -25,8 +25,8 @@ DraftModel::DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& 
       max_rows_(std::min(config.chunk, model_->metadata().prefill_chunk)),
       max_sequences_(std::min(config.sequences, model_->metadata().max_batch)),
       cache_(model_->metadata(), config),
-      session_(open_session(*model_, cache_, {max_rows_, max_sequences_, max_sequences_, context_})) {
-}
+      session_(
+          open_session(*model_, cache_, {max_rows_, max_sequences_, max_sequences_, context_})) {}
 
 DraftModel::Held& DraftModel::held_by(const DraftJob& job, StateChanges& changes) {
   auto [it, added] = held_.try_emplace(job.id);

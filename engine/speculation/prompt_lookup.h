@@ -18,8 +18,7 @@ class PromptLookup {
 
   // At most `most` tokens that may follow `tokens` (a prompt of prompt_size, and the output so
   // far), which have only grown since the last call. Costs what was added since, not the whole.
-  std::vector<int32_t> guess(const std::vector<int32_t>& tokens, int64_t prompt_size,
-                             int64_t most);
+  std::vector<int32_t> guess(const std::vector<int32_t>& tokens, int64_t prompt_size, int64_t most);
 
  private:
   struct Place {

@@ -1,10 +1,10 @@
 #include "testing/fake_model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "sampling/rng.h"
-#include "sampling/sampler.h"
 #include "scheduling/request.h"
 #include "support/error.h"
 
@@ -21,29 +21,94 @@ struct Slot {
   int32_t position = -1;
 };
 
+// What the tokens up to one do to the state of a recurrent layer.
+uint64_t next_state(uint64_t state, int32_t token) {
+  return splitmix64(state, static_cast<uint32_t>(token));
+}
+
+uint64_t state_after(const std::vector<int32_t>& tokens) {
+  uint64_t state = 0;
+  for (int32_t token : tokens) state = next_state(state, token);
+  return state;
+}
+
+// One kind of layers: what it sees of a sequence, as a number.
+uint64_t view_of(const std::vector<int32_t>& tokens, int64_t window) {
+  auto size = static_cast<int64_t>(tokens.size());
+  uint64_t view = static_cast<uint64_t>(size);
+  for (int64_t i = window == 0 ? 0 : std::max<int64_t>(0, size - window); i < size; ++i) {
+    view = splitmix64(view, static_cast<uint64_t>(tokens[static_cast<size_t>(i)]));
+  }
+  return view;
+}
+
+std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t tokens) {
+  std::vector<float> logits;
+  for (int64_t i = 0; i < options.vocab; ++i) {
+    logits.push_back(static_cast<float>(6 * uniform(view, static_cast<uint64_t>(i)) - 3));
+  }
+  // Another model has other logits after some texts, and then another favourite.
+  bool differs = uniform(splitmix64(view, 1), static_cast<uint64_t>(tokens)) >= options.agrees;
+  if (options.seed != 0 && differs) std::reverse(logits.begin(), logits.end());
+  return logits;
+}
+
 class FakeSession : public Session {
  public:
   FakeSession(const FakeModel& model, const SessionLimits& limits)
       : model_(model),
         limits_(limits),
         page_size_(model.metadata().page_size),
-        slots_(static_cast<size_t>(limits.pages * page_size_)) {}
-
-  void launch(const Batch& batch) override {
-    logits_.clear();
-    if (model_.on_launch) model_.on_launch(batch);
-    check_shapes(batch);
-    std::set<int32_t> owned;
-    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
-    for (int32_t row : batch.logit_rows) add_logits(batch, static_cast<size_t>(row));
+        states_(static_cast<size_t>(limits.slots)) {
+    for (int64_t pages : limits.pages) {
+      groups_.emplace_back(static_cast<size_t>(pages * page_size_));
+    }
   }
 
-  Logits collect() override {
-    int64_t vocab = model_.metadata().vocab_size;
-    return {logits_.data(), static_cast<int64_t>(logits_.size()) / vocab, vocab};
+  void launch(const Batch& batch, Entry entry) override {
+    results_.clear();
+    entry_ = entry;
+    if (model_.on_launch) model_.on_launch(batch);
+    check_shapes(batch);
+    std::vector<std::set<int32_t>> owned(groups_.size());
+    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
+    if (entry == Entry::kEncode) return;
+    for (int32_t row : batch.logit_rows) add_result(batch, static_cast<size_t>(row));
+    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) move_state_on(batch, s);
+  }
+
+  Rows collect() override {
+    if (entry_ == Entry::kEncode) return {};
+    int64_t columns = entry_ == Entry::kEmbed ? kFakeEmbedding : model_.metadata().vocab_size;
+    return {results_.data(), static_cast<int64_t>(results_.size()) / columns, columns};
+  }
+
+  void copy_page(int group, int32_t from, int32_t to) override {
+    std::copy_n(page(group, from), page_size_, page(group, to));
+  }
+  void copy_slot(int32_t from, int32_t to) override {
+    states_[static_cast<size_t>(to)] = states_[static_cast<size_t>(from)];
+  }
+  void clear_slot(int32_t slot) override { states_[static_cast<size_t>(slot)] = {}; }
+
+  size_t page_bytes(int) const override { return static_cast<size_t>(page_size_) * sizeof(Slot); }
+  void read_page(int group, int32_t index, char* bytes) override {
+    std::memcpy(bytes, page(group, index), page_bytes(group));
+  }
+  void write_page(int group, int32_t index, const char* bytes) override {
+    std::memcpy(page(group, index), bytes, page_bytes(group));
   }
 
  private:
+  struct State {  // of a recurrent layer
+    uint64_t value = 0;
+    int64_t tokens = 0;
+  };
+
+  Slot* page(int group, int32_t index) {
+    return &groups_[static_cast<size_t>(group)][static_cast<size_t>(index * page_size_)];
+  }
+
   void check_shapes(const Batch& b) const {
     auto n = static_cast<int64_t>(b.tokens.size());
     auto r = static_cast<int64_t>(b.query_indptr.size()) - 1;
@@ -51,90 +116,194 @@ class FakeSession : public Session {
     require(r >= 1 && r <= limits_.sequences, "sequences");
     require(b.positions.size() == b.tokens.size(), "positions");
     require(b.sequences.size() == b.tokens.size(), "sequence ids");
-    require(b.page_indptr.size() == b.query_indptr.size(), "page_indptr");
+    require(b.adapters.size() == b.tokens.size(), "adapters");
+    require(static_cast<int64_t>(b.slots.size()) == r, "slots");
+    require(static_cast<int64_t>(b.source_lengths.size()) == r, "source lengths");
     require(b.query_indptr.front() == 0 && b.query_indptr.back() == n, "query_indptr's ends");
-    require(b.page_indptr.front() == 0, "page_indptr's start");
-    require(b.page_indptr.back() == static_cast<int32_t>(b.page_ids.size()), "page_indptr's end");
-    require(static_cast<int64_t>(b.page_ids.size()) <= limits_.page_ids, "pages");
+    require(b.pages.size() == groups_.size(), "page tables");
+    for (size_t g = 0; g < b.pages.size(); ++g) check_table(b, g);
     require(!b.logit_rows.empty(), "no logit rows");
+    require(static_cast<int64_t>(b.logit_rows.size()) <= limits_.logit_rows, "logit rows");
     for (int32_t row : b.logit_rows) require(row >= 0 && row < n, "a logit row");
   }
 
-  void write_rows(const Batch& b, size_t s, std::set<int32_t>& owned) {
+  void check_table(const Batch& b, size_t g) const {
+    const PageTable& table = b.pages[g];
+    require(table.indptr.size() == b.query_indptr.size(), "page_indptr");
+    require(table.indptr.front() == 0, "page_indptr's start");
+    require(table.indptr.back() == static_cast<int32_t>(table.ids.size()), "page_indptr's end");
+    require(static_cast<int64_t>(table.ids.size()) <= limits_.page_ids[g], "pages");
+    for (int32_t id : table.ids) require(id >= -1 && id < limits_.pages[g], "a page id");
+  }
+
+  // Groups that this step writes: the encoder's own, or all others.
+  bool writes(size_t g) const {
+    return model_.metadata().groups[g].cross == (entry_ == Entry::kEncode);
+  }
+
+  void write_rows(const Batch& b, size_t s, std::vector<std::set<int32_t>>& owned) {
     require(b.query_indptr[s] < b.query_indptr[s + 1], "a sequence without rows");
-    for (int32_t i = b.page_indptr[s]; i < b.page_indptr[s + 1]; ++i) {
-      int32_t page = b.page_ids[static_cast<size_t>(i)];
-      require(page >= 0 && page < limits_.pages, "a page id");
-      require(owned.insert(page).second, "two sequences write one page");
-    }
     for (int32_t row = b.query_indptr[s]; row < b.query_indptr[s + 1]; ++row) {
       auto i = static_cast<size_t>(row);
       require(b.sequences[i] == static_cast<int32_t>(s), "a row's sequence");
       bool first = row == b.query_indptr[s];
       require(first || b.positions[i] == b.positions[i - 1] + 1, "positions");
-      slot(b, s, b.positions[i]) = {b.tokens[i], b.positions[i]};
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        if (!writes(g)) continue;
+        int32_t page = page_of(b, g, s, b.positions[i]);
+        bool fresh = owned[g].insert(page).second;
+        bool opened = first || b.positions[i] % page_size_ == 0;
+        require(fresh || !opened, "two sequences write one page");
+        slot(b, g, s, b.positions[i]) = {b.tokens[i], b.positions[i]};
+      }
     }
   }
 
-  Slot& slot(const Batch& b, size_t s, int32_t position) {
-    auto index = b.page_indptr[s] + position / static_cast<int32_t>(page_size_);
-    require(index < b.page_indptr[s + 1], "a position beyond the sequence's pages");
-    int64_t page = b.page_ids[static_cast<size_t>(index)];
-    return slots_[static_cast<size_t>(page * page_size_ + position % page_size_)];
+  int32_t page_of(const Batch& b, size_t g, size_t s, int32_t position) const {
+    const PageTable& table = b.pages[g];
+    auto index = table.indptr[s] + position / static_cast<int32_t>(page_size_);
+    require(index < table.indptr[s + 1], "a position beyond the sequence's pages");
+    int32_t page = table.ids[static_cast<size_t>(index)];
+    require(page >= 0, "a page behind the window is needed");
+    return page;
   }
 
-  void add_logits(const Batch& b, size_t row) {
-    auto s = static_cast<size_t>(b.sequences[row]);
+  Slot& slot(const Batch& b, size_t g, size_t s, int32_t position) {
+    return page(static_cast<int>(g), page_of(b, g, s, position))[position % page_size_];
+  }
+
+  std::vector<int32_t> read(const Batch& b, size_t g, size_t s, int32_t from, int32_t end) {
     std::vector<int32_t> tokens;
-    for (int32_t position = 0; position <= b.positions[row]; ++position) {
-      const Slot& found = slot(b, s, position);
+    for (int32_t position = from; position < end; ++position) {
+      const Slot& found = slot(b, g, s, position);
       require(found.position == position, "the cache lacks a position");
       tokens.push_back(found.token);
     }
-    std::vector<float> logits = fake_logits(tokens, model_.metadata().vocab_size);
-    if (model_.on_logits) model_.on_logits(logits.data(), static_cast<int64_t>(tokens.size()));
-    logits_.insert(logits_.end(), logits.begin(), logits.end());
+    return tokens;
+  }
+
+  // All that a row sees, each kind of layers through its own state.
+  void add_result(const Batch& b, size_t row) {
+    auto s = static_cast<size_t>(b.sequences[row]);
+    const int32_t size = b.positions[row] + 1;
+    const FakeOptions& options = model_.options;
+    std::vector<int32_t> tokens;
+    uint64_t view = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const GroupSpec& group = model_.metadata().groups[g];
+      if (group.cross) {
+        view ^= splitmix64(view_of(read(b, g, s, 0, b.source_lengths[s]), 0), 3);
+      } else if (group.window == 0) {
+        tokens = read(b, g, s, 0, size);
+        view ^= view_of(tokens, 0);
+      } else {
+        auto from = static_cast<int32_t>(std::max<int64_t>(0, size - group.window));
+        std::vector<int32_t> seen = read(b, g, s, from, size);
+        seen.insert(seen.begin(), static_cast<size_t>(from), 0);
+        view ^= splitmix64(view_of(seen, group.window), 1);
+      }
+    }
+    if (options.whole) {
+      for (int32_t i = b.query_indptr[s]; i < b.query_indptr[s + 1]; ++i) {
+        tokens.push_back(b.tokens[static_cast<size_t>(i)]);
+      }
+    }
+    if (options.recurrent) view ^= splitmix64(state_at(b, s, row), 2);
+    std::vector<float> result =
+        entry_ == Entry::kEmbed ? fake_embedding(options, tokens) : logits_of(options, view, size);
+    if (model_.on_logits) model_.on_logits(result.data(), size);
+    results_.insert(results_.end(), result.begin(), result.end());
+  }
+
+  uint64_t state_at(const Batch& b, size_t s, size_t row) {
+    State state = states_.at(static_cast<size_t>(b.slots[s]));
+    auto first = static_cast<size_t>(b.query_indptr[s]);
+    require(state.tokens == b.positions[first], "a slot's state is of another position");
+    for (size_t i = first; i <= row; ++i) state.value = next_state(state.value, b.tokens[i]);
+    return state.value;
+  }
+
+  void move_state_on(const Batch& b, size_t s) {
+    if (!model_.options.recurrent) return;
+    auto last = static_cast<size_t>(b.query_indptr[s + 1]) - 1;
+    uint64_t value = state_at(b, s, last);
+    states_.at(static_cast<size_t>(b.slots[s])) = {value, b.positions[last] + 1};
   }
 
   const FakeModel& model_;
   SessionLimits limits_;
   int64_t page_size_;
-  std::vector<Slot> slots_;
-  std::vector<float> logits_;
+  std::vector<std::vector<Slot>> groups_;
+  std::vector<State> states_;
+  std::vector<float> results_;
+  Entry entry_ = Entry::kForward;
 };
+
+Metadata metadata_of(const FakeOptions& options) {
+  Metadata metadata;
+  metadata.json = "{\"name\": \"fake\"}";
+  metadata.name = "fake";
+  metadata.vocab_size = options.vocab;
+  metadata.context = options.context;
+  metadata.page_size = options.page_size;
+  metadata.logit_rows = options.logit_rows;
+  metadata.whole = options.whole;
+  if (options.whole) {
+    metadata.entries = {Entry::kEmbed};
+    return metadata;
+  }
+  metadata.entries = {Entry::kForward};
+  metadata.groups.push_back({});
+  if (options.window > 0) metadata.groups.push_back({options.window, false});
+  if (options.encoder) {
+    metadata.groups.push_back({0, true});
+    metadata.entries.push_back(Entry::kEncode);
+  }
+  if (options.embeds) metadata.entries.push_back(Entry::kEmbed);
+  if (options.recurrent) {
+    StateSpec spec;
+    spec.recurrent = true;
+    spec.layers = 1;
+    metadata.state.push_back(spec);
+  }
+  return metadata;
+}
 
 }  // namespace
 
-FakeModel::FakeModel(FakeOptions options) {
-  metadata_.json = "{\"name\": \"fake\"}";
-  metadata_.name = "fake";
-  metadata_.vocab_size = options.vocab;
-  metadata_.context = options.context;
-  metadata_.page_size = options.page_size;
-}
+FakeModel::FakeModel(FakeOptions given) : options(given), metadata_(metadata_of(given)) {}
 
 std::unique_ptr<Session> FakeModel::open(const SessionLimits& limits) const {
   return std::make_unique<FakeSession>(*this, limits);
 }
 
-std::vector<float> fake_logits(const std::vector<int32_t>& tokens, int64_t vocab) {
-  uint64_t state = tokens.size();
-  for (int32_t token : tokens) state = splitmix64(state, static_cast<uint64_t>(token));
-  std::vector<float> logits;
-  for (int64_t i = 0; i < vocab; ++i) {
-    logits.push_back(static_cast<float>(6 * uniform(state, static_cast<uint64_t>(i)) - 3));
+std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int32_t>& tokens,
+                               const std::vector<int32_t>& source) {
+  uint64_t view = view_of(tokens, 0);
+  if (options.window > 0) view ^= splitmix64(view_of(tokens, options.window), 1);
+  if (options.encoder) view ^= splitmix64(view_of(source, 0), 3);
+  if (options.recurrent) view ^= splitmix64(state_after(tokens), 2);
+  return logits_of(options, view, static_cast<int64_t>(tokens.size()));
+}
+
+std::vector<float> fake_embedding(const FakeOptions&, const std::vector<int32_t>& tokens) {
+  std::vector<float> embedding;
+  uint64_t view = view_of(tokens, 0);
+  for (uint64_t i = 0; i < kFakeEmbedding; ++i) {
+    embedding.push_back(static_cast<float>(uniform(view, i)));
   }
-  return logits;
+  return embedding;
 }
 
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
-                                 const wherry_params& params, int64_t context) {
-  PagePool no_pages(0);
-  Request request(0, prompt, checked_params(params, options.vocab), context, no_pages, 1);
+                                 const wherry_params& given, int64_t context) {
+  wherry_params params = given;
+  params.mask = nullptr;
+  Request request(0, prompt, params, options.vocab, context);
   StandardSampler sampler;
   std::vector<int32_t> output;
   for (wherry_finish finish = WHERRY_RUNNING; finish == WHERRY_RUNNING;) {
-    std::vector<float> logits = fake_logits(request.tokens, options.vocab);
+    std::vector<float> logits = fake_logits(options, request.tokens, request.source);
     Sample sample = sampler.sample(request.sampling(), logits.data(), options.vocab, nullptr);
     output.push_back(sample.token);
     finish = request.append(sample);

@@ -1,6 +1,6 @@
 // A model for tests: its logits are a function of the sequence's tokens so far, read back through
-// the page tables from a state that earlier steps wrote. A wrong page, position, index or chunk
-// gives other tokens than fake_output(), or an exception.
+// the page tables from a state that earlier steps wrote. A wrong page, position, index, slot or
+// chunk gives other tokens than fake_output(), or an exception.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
 #define WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
 
@@ -20,14 +20,24 @@ struct FakeOptions {
   int64_t vocab = 64;
   int64_t context = 64;
   int64_t page_size = 4;
+  int64_t logit_rows = 4096;
+  int64_t window = 0;      // of a second group of layers; 0: there is none
+  bool recurrent = false;  // layers with a state of their own
+  bool encoder = false;    // reads a source; its pages are a group of their own
+  bool embeds = false;     // has embeddings, too
+  bool whole = false;      // has embeddings alone, of a sequence in one step
+  uint64_t seed = 0;       // of another model with the same vocabulary
+  double agrees = 1;       // share of texts after which that model's likeliest token is this one's
 };
 
 class FakeModel : public Model {
  public:
   explicit FakeModel(FakeOptions options = {});
   const Metadata& metadata() const override { return metadata_; }
+  uint64_t identity() const override { return options.seed; }
   std::unique_ptr<Session> open(const SessionLimits& limits) const override;
 
+  const FakeOptions options;
   // Called with each batch in launch; may throw, or block.
   std::function<void(const Batch&)> on_launch;
   // Called with the logits of each row and the number of tokens they follow.
@@ -37,11 +47,15 @@ class FakeModel : public Model {
   Metadata metadata_;
 };
 
-// The logits after `tokens`, [vocab].
-std::vector<float> fake_logits(const std::vector<int32_t>& tokens, int64_t vocab);
+// The logits after `tokens` (and a source, of models that read one), [vocab].
+std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int32_t>& tokens,
+                               const std::vector<int32_t>& source = {});
+
+constexpr int64_t kFakeEmbedding = 3;  // elements
+std::vector<float> fake_embedding(const FakeOptions& options, const std::vector<int32_t>& tokens);
 
 // What a request must give: fake_logits and StandardSampler, one token at a time, without an
-// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH.
+// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH. A mask is not asked: see its own tests.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
                                  const wherry_params& params, int64_t context);
 
