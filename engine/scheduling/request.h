@@ -40,7 +40,7 @@ struct Request {
   // Tokens that it has in the cache at most. The last one of the output is never written there.
   int64_t most_cached() const { return embed ? prompt_size : prompt_size + max_output - 1; }
   bool wants_logprob_of(int64_t token) const {  // of its prompt, and it has not been told yet
-    return params.prompt_logprobs >= 0 && token >= prompt_reported && token < prompt_size;
+    return !embed && params.prompt_logprobs >= 0 && token >= prompt_reported && token < prompt_size;
   }
   // Whether the row of this position, of those that are pending, needs its result.
   bool wants_row(int64_t position) const;

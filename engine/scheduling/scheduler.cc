@@ -112,7 +112,8 @@ void Scheduler::enter(Request& request, RequestQueues& queues, StateChanges& cha
   request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
   // So that others, who come next, do not count on the same pages. If some are lacking after all,
   // they are taken from younger requests when their rows are planned.
-  cache_.reserve_ahead(request.sequence, most + 1, source_size(request));
+  cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
+                       source_size(request));
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
 }
 

@@ -84,8 +84,8 @@ TEST(the_arguments_of_a_mixed_batch) {
   CHECK((first.positions == Ints{0, 1, 2, 0, 1, 2}));
   CHECK((first.sequences == Ints{0, 0, 0, 1, 1, 1}));
   CHECK((first.query_indptr == Ints{0, 3, 6}));
-  CHECK((first.pages[0].indptr == Ints{0, 1, 2}));
-  CHECK((first.pages[0].ids == Ints{0, 1}));
+  CHECK((first.pages[0].indptr == Ints{0, 1, 3}));  // the whole prompt has its pages
+  CHECK((first.pages[0].ids == Ints{0, 1, 2}));
   CHECK((first.logit_rows == Ints{2}));  // the second prompt is not done
   f.accept(plan);
   plan = f.plan();

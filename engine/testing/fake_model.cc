@@ -296,17 +296,19 @@ std::vector<float> fake_embedding(const FakeOptions&, const std::vector<int32_t>
 }
 
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
-                                 const wherry_params& given, int64_t context) {
-  wherry_params params = given;
-  params.mask = nullptr;
+                                 const wherry_params& params, int64_t context) {
   Request request(0, prompt, params, options.vocab, context);
   StandardSampler sampler;
   std::vector<int32_t> output;
   for (wherry_finish finish = WHERRY_RUNNING; finish == WHERRY_RUNNING;) {
     std::vector<float> logits = fake_logits(options, request.tokens, request.source);
-    Sample sample = sampler.sample(request.sampling(), logits.data(), options.vocab, nullptr);
+    const uint32_t* mask = request.mask ? request.mask->bits() : nullptr;
+    Sample sample = sampler.sample(request.sampling(), logits.data(), options.vocab, mask);
     output.push_back(sample.token);
     finish = request.append(sample);
+    if (request.mask && finish != WHERRY_STOP && request.mask->accept(sample.token)) {
+      finish = WHERRY_STOP;
+    }
   }
   return output;
 }

@@ -55,7 +55,7 @@ constexpr int64_t kFakeEmbedding = 3;  // elements
 std::vector<float> fake_embedding(const FakeOptions& options, const std::vector<int32_t>& tokens);
 
 // What a request must give: fake_logits and StandardSampler, one token at a time, without an
-// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH. A mask is not asked: see its own tests.
+// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH. Takes over the mask, if there is one.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
                                  const wherry_params& params, int64_t context);
 

@@ -1,0 +1,249 @@
+// Random requests on a tiny cache, with every feature at work: each must say what it says alone,
+// and nothing may be left behind.
+#include <map>
+
+#include "sampling/rng.h"
+#include "scheduling/engine.h"
+#include "testing/fake_mask.h"
+#include "testing/fake_model.h"
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : seed_(seed) {}
+  int below(int n) {
+    return static_cast<int>(splitmix64(seed_, next_++) % static_cast<uint64_t>(n));
+  }
+  bool one_in(int n) { return below(n) == 0; }
+
+ private:
+  uint64_t seed_, next_ = 0;
+};
+
+// One request, as it can be made again for its solo run.
+struct Recipe {
+  std::vector<int32_t> prompt, source, prediction;
+  wherry_params params{};
+  uint64_t mask_seed = 0;  // 0: no mask
+  int mask_length = 0;
+  wherry_mask mask{};
+
+  const wherry_params& with_mask(int64_t vocab) {
+    params.source = source.data();
+    params.n_source = source.size();
+    params.prediction = prediction.data();
+    params.n_prediction = prediction.size();
+    params.mask = nullptr;
+    if (mask_seed != 0) {
+      mask = FakeMask::make(vocab, mask_seed, mask_length);
+      params.mask = &mask;
+    }
+    return params;
+  }
+};
+
+struct Outcome {
+  std::vector<int32_t> tokens;
+  std::vector<float> embedding;
+  std::vector<int32_t> prompt;  // tokens whose logprobs were told
+  int finish = WHERRY_RUNNING;
+};
+
+class Storm {
+ public:
+  Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed)
+      : options_(options),
+        dice_(seed),
+        model_(std::make_shared<FakeModel>(options)),
+        engine_(model_, drafts ? draft_of(options) : nullptr,
+                parse_engine_config(config, model_->metadata())) {}
+
+  void run(int requests) {
+    for (int i = 0; i < requests; ++i) {
+      if (live_.size() < 12) add();
+      if (dice_.one_in(9) && !live_.empty()) abort();
+      if (dice_.one_in(400)) engine_.clear_cache();
+      step();
+    }
+    for (int i = 0; !live_.empty(); ++i) {
+      CHECK(i < 20000);
+      step();
+    }
+    wherry_stats stats = engine_.stats();
+    CHECK_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
+    engine_.clear_cache();
+    CHECK_EQ(engine_.stats().pages_free, stats.pages_total);
+    CHECK_EQ(FakeMask::alive.load(), 0);
+  }
+
+  wherry_stats stats() const { return engine_.stats(); }
+
+ private:
+  static std::shared_ptr<const Model> draft_of(FakeOptions options) {
+    options.seed = 7;
+    options.agrees = 0.8;
+    options.window = 0;
+    options.encoder = false;
+    return std::make_shared<FakeModel>(options);
+  }
+
+  // Prompts share beginnings: one of three stems, cut anywhere, and a tail of their own.
+  std::vector<int32_t> random_prompt() {
+    std::vector<int32_t> prompt;
+    uint64_t stem = static_cast<uint64_t>(dice_.below(3));
+    int shared = dice_.below(24), own = 1 + dice_.below(8);
+    for (int i = 0; i < shared; ++i) {
+      prompt.push_back(static_cast<int32_t>(splitmix64(stem, static_cast<uint64_t>(i)) % 64));
+    }
+    for (int i = 0; i < own; ++i) prompt.push_back(dice_.below(4));
+    return prompt;
+  }
+
+  void add() {
+    Recipe recipe;
+    wherry_params& params = recipe.params;
+    wherry_params_init(&params);
+    recipe.prompt = random_prompt();
+    params.max_tokens = 1 + dice_.below(20);
+    params.temperature = dice_.one_in(2) ? 0.0f : 0.8f;
+    params.seed = static_cast<uint64_t>(dice_.below(5));
+    params.repetition_penalty = dice_.one_in(3) ? 1.3f : 1.0f;
+    params.priority = dice_.one_in(10) ? 1 : 0;
+    params.user = static_cast<uint64_t>(dice_.below(3));
+    params.salt = static_cast<uint64_t>(dice_.below(2));
+    params.max_drafts = dice_.below(7) - 1;
+    if (dice_.one_in(6)) params.prompt_logprobs = dice_.below(3);
+    if (dice_.one_in(4)) recipe.prediction = random_prompt();
+    if (dice_.one_in(3)) {
+      recipe.mask_seed = 1 + static_cast<uint64_t>(dice_.below(9));
+      recipe.mask_length = 1 + dice_.below(25);
+    }
+    if (options_.embeds && dice_.one_in(3)) params.embed = 1;
+    if (options_.encoder) {
+      for (int i = 1 + dice_.below(6); i > 0; --i) recipe.source.push_back(dice_.below(64));
+    }
+    uint64_t id = next_++;
+    engine_.add(id, recipe.prompt.data(), recipe.prompt.size(), recipe.with_mask(options_.vocab));
+    live_.emplace(id, std::make_pair(std::move(recipe), Outcome{}));
+  }
+
+  void abort() {
+    auto it = live_.begin();
+    std::advance(it, dice_.below(static_cast<int>(live_.size())));
+    try {
+      engine_.abort(it->first);
+    } catch (const Error&) {  // it has ended, and its last event is on its way
+    }
+  }
+
+  void step() {
+    wherry_event events[64];
+    std::string error;
+    engine_.launch();
+    if (dice_.one_in(20) && !live_.empty()) abort();
+    size_t n = engine_.collect(events, 64, &error);
+    for (size_t i = 0; i < n; ++i) take(events[i]);
+  }
+
+  void take(const wherry_event& event) {
+    auto it = live_.find(event.id);
+    CHECK(it != live_.end());
+    Outcome& outcome = it->second.second;
+    if (event.token >= 0) (event.prompt ? outcome.prompt : outcome.tokens).push_back(event.token);
+    if (event.n_embedding > 0) {
+      outcome.embedding.assign(event.embedding, event.embedding + event.n_embedding);
+    }
+    if (event.finish == WHERRY_RUNNING) return;
+    outcome.finish = event.finish;
+    check(it->second.first, outcome);
+    live_.erase(it);
+  }
+
+  void check(Recipe& recipe, const Outcome& outcome) {
+    if (recipe.params.embed) {
+      if (outcome.finish == WHERRY_ABORTED) return;
+      CHECK_EQ(outcome.finish, WHERRY_DONE);
+      CHECK(outcome.embedding == fake_embedding(options_, recipe.prompt));
+      return;
+    }
+    std::vector<int32_t> expected =
+        fake_output(options_, recipe.prompt, recipe.with_mask(options_.vocab), options_.context);
+    if (outcome.finish == WHERRY_ABORTED) {
+      CHECK(outcome.tokens.size() <= expected.size());
+      expected.resize(outcome.tokens.size());
+    } else {
+      CHECK(outcome.finish == WHERRY_LENGTH || outcome.finish == WHERRY_STOP);
+      std::vector<int32_t> told;
+      if (recipe.params.prompt_logprobs >= 0) {
+        told.assign(recipe.prompt.begin() + 1, recipe.prompt.end());
+      }
+      CHECK(outcome.prompt == told);
+    }
+    CHECK(outcome.tokens == expected);
+  }
+
+  FakeOptions options_;
+  Dice dice_;
+  std::shared_ptr<FakeModel> model_;
+  Engine engine_;
+  std::map<uint64_t, std::pair<Recipe, Outcome>> live_;
+  uint64_t next_ = 0;
+};
+
+// 26 pages of 4 tokens, of which one request may take 14: others must go all the time.
+const char* const kTiny =
+    R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104, "max_drafts": 4})";
+
+TEST(ten_thousand_requests_with_every_feature) {
+  Storm storm({}, kTiny, true, 1);
+  storm.run(10000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.preemptions > 100);
+  CHECK(stats.cached_tokens > 10000);
+  CHECK(stats.accepted_tokens > 1000);
+  CHECK(stats.drafted_tokens > stats.accepted_tokens);
+  CHECK(stats.recomputed_tokens > 100);
+}
+
+TEST(with_a_window) {
+  FakeOptions options;
+  options.window = 9;
+  Storm storm(options, kTiny, true, 2);
+  storm.run(4000);
+  CHECK(storm.stats().cached_tokens > 1000);
+}
+
+TEST(with_a_recurrent_state) {
+  FakeOptions options;
+  options.recurrent = true;
+  Storm storm(options, kTiny, false, 3);
+  storm.run(4000);
+  CHECK(storm.stats().cached_tokens > 1000);
+}
+
+TEST(with_an_encoder) {
+  FakeOptions options;
+  options.encoder = true;
+  Storm storm(options, kTiny, false, 4);
+  storm.run(3000);
+}
+
+TEST(with_embeddings_between) {
+  FakeOptions options;
+  options.embeds = true;
+  Storm storm(options, kTiny, true, 5);
+  storm.run(4000);
+}
+
+TEST(with_few_rows_of_logits) {
+  FakeOptions options;
+  options.logit_rows = 7;
+  Storm storm(options, kTiny, true, 6);
+  storm.run(3000);
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,42 @@
+// A mask for tests: what may come next is a function of the seed and the token before.
+#ifndef WHERRY_ENGINE_TESTING_FAKE_MASK_H_
+#define WHERRY_ENGINE_TESTING_FAKE_MASK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+
+#include "wherry.h"
+
+namespace wherry {
+
+class FakeMask {
+ public:
+  // Of every third token or so the successor is forced; the output is complete after `length`
+  // tokens. `fail_at`: the fill that fails; -1: none.
+  FakeMask(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
+
+  // A record whose `release` deletes the mask that was made for it.
+  static wherry_mask make(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
+
+  std::set<int32_t> allowed() const;
+
+  static std::atomic<int> alive;  // masks that were made and not released
+
+ private:
+  static int fill(void* self, uint32_t* bits, size_t words, int* all);
+  static int accept(void* self, int32_t token, int* complete);
+  static int forced(void* self, int32_t* tokens, size_t cap, size_t* n);
+  static const char* error(void* self);
+  static void release(void* self);
+
+  int64_t vocab_;
+  uint64_t seed_;
+  int length_, fail_at_;
+  int32_t last_ = -1;
+  int accepted_ = 0, fills_ = 0;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_TESTING_FAKE_MASK_H_
