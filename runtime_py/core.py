@@ -111,7 +111,7 @@ class CoreStats:
     running: int = 0
     pages_total: int = 0  # of the KV cache
     pages_free: int = 0
-    pages_cached: int = 0  # hold prefixes that no request uses: as good as free
+    pages_cached: int = 0  # of the free ones: hold prefixes that no request uses
     page_size: int = 0  # tokens
     model_seconds: float = 0.0
     sample_seconds: float = 0.0

@@ -171,7 +171,7 @@ typedef struct {
   uint64_t preemptions; /* requests put back for want of pages */
   int32_t waiting, prefilling, running;
   int32_t pages_total, pages_free; /* of the KV cache, page_size tokens each */
-  int32_t pages_cached;            /* hold prefixes that no request uses: as good as free */
+  int32_t pages_cached;            /* of the free ones: hold prefixes that no request uses */
   int32_t page_size;
   double model_seconds;  /* wall time inside the compiled model */
   double sample_seconds; /* from logits to tokens */

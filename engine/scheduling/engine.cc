@@ -292,7 +292,7 @@ wherry_stats Engine::stats() const {
   }
   stats.preemptions = scheduler_.preemptions();
   stats.pages_total = cache_.total();
-  stats.pages_free = cache_.available();
+  stats.pages_free = cache_.available() + cache_.idle();
   stats.pages_cached = cache_.idle();
   stats.page_size = static_cast<int32_t>(model_->metadata().page_size);
   stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;

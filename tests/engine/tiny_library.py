@@ -24,13 +24,23 @@ VOCAB, CONTEXT, PAGE = 16, 64, 4
 
 def metadata(interface: str) -> dict[str, Any]:
     return {
-        "schema": 1,
+        "schema": 2,
         "interface": interface,
         "name": "tiny",
         "vocab_size": VOCAB,
         "context": CONTEXT,
         "page_size": PAGE,
-        "state": [{"kind": "paged_kv", "layers": 1, "shape": [PAGE], "dtype": "int32"}],
+        "inputs": [
+            "tokens",
+            "positions",
+            "sequences",
+            "query_indptr",
+            "pages.0",
+            "logit_rows",
+        ],
+        "entries": ["forward"],
+        "groups": [{"kind": "self", "window": 0}],
+        "state": [{"kind": "paged_kv", "group": 0, "layers": 1, "shape": [PAGE], "dtype": "int32"}],
         "params": [
             {
                 "name": "table",
