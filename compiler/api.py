@@ -19,6 +19,7 @@ import wherry
 from wherry import settings
 from wherry.artifact import INTERFACE_HASH, MANIFEST, verify
 from wherry.errors import ArtifactError, UsageError
+from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
@@ -31,7 +32,6 @@ from .load import Described, describe
 from .package import package
 
 Progress = Callable[[str, int, int], None]  # what, done, in all
-DEFAULT_QUANT = "q4f16_1"
 _SOURCES = (".py", ".ll", ".mjs")  # suffixes of files that take part in a compilation
 
 

@@ -25,6 +25,7 @@ from wherry.artifact import (
 )
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
+from wherry.temporary import temporary_folder
 
 from .build import Deployment
 from .convert import MARKER
@@ -63,11 +64,7 @@ def package(
         dump: a folder for the module after each phase, and the source of the device's code.
         progress: called with "compile" and the number of phases done.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    making = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir()
-    try:
+    with temporary_folder(folder) as making:
         report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
@@ -97,8 +94,6 @@ def package(
         )
         write_atomically(making / MANIFEST, manifest.to_json())
         _replace(making, folder)
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
 
 
 class _Report:

@@ -101,6 +101,9 @@ def finite(array: NDArray[Any]) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
+DEFAULT = "q4f16_1"
+
+
 def schemes() -> dict[str, Scheme]:
     """All schemes by name."""
     from .float import FLOATS
@@ -119,6 +122,6 @@ def find(name: str) -> Scheme:
     known = schemes()
     if name not in known:
         raise UsageError(
-            f"Unknown quantization {name!r}; there are {', '.join(known)}. Type: --quant q4f16_1"
+            f"Unknown quantization {name!r}; there are {', '.join(known)}. Type: --quant {DEFAULT}"
         )
     return known[name]

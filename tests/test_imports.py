@@ -19,10 +19,11 @@ BASE = {
     "plugins",
     "settings",
     "tags",
+    "temporary",
     "tvm_runtime",
 }
 ALLOWED = {
-    "cli": {"compiler", "runtime", "targets"},
+    "cli": {"compiler", "quant", "runtime", "targets"},
     "compiler": {"passes", "models", "quant", "targets"},
     "passes": set(),
     "models": set(),

@@ -24,8 +24,10 @@ class Hub:
     ranges: bool = True
     breaks: dict[str, list[int]] = field(default_factory=dict)  # bytes sent before it hangs up
     then_fails: bool = False  # answers 503 after it has hung up
+    hangs: bool = False  # in place of hanging up it sends nothing more
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     url: str = ""
+    over: threading.Event = field(default_factory=threading.Event)
 
     def start(self):
         hub = self
@@ -53,6 +55,7 @@ class Hub:
         return self
 
     def stop(self):
+        self.over.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -97,6 +100,8 @@ class Hub:
         count = limit.pop(0) if name in self.breaks else len(data)
         self.reply(request, status, data, headers, count if body else 0)
         if body and count < len(data):
+            if self.hangs:
+                self.over.wait()
             request.close_connection = True
             self.failing = self.then_fails
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src"
@@ -39,3 +42,37 @@ def python(script: str, *arguments: str, **env: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def started(*arguments: str, **env: str) -> subprocess.Popen[bytes]:
+    """Begin it as a terminal does: a group of processes of its own, that hears Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "wherry", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**env),
+        start_new_session=True,
+        # A process that a script starts in the background ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def wait_for(process: subprocess.Popen[bytes], happened: Callable[[], object]) -> None:
+    """Wait until the process has come to a place."""
+    end = time.monotonic() + 120
+    while not happened():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.002)
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """What it has used so far, all threads."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

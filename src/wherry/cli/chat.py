@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options
+from . import interrupts, options
+from .conversation import Conversation, Message
 from .progress import shown
+from .text import text_of
 
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
@@ -27,7 +30,7 @@ _HELP = """\
 @options.quant
 @options.kv_dtype
 @options.target
-@click.option("--system", help="A system message before the conversation.")
+@options.system
 @options.sampling
 @options.engine
 def chat_command(
@@ -57,35 +60,41 @@ def chat_command(
 
 
 def write(pieces: Iterable[str]) -> str:
-    """Write text to stdout as it comes, with a final newline on a terminal; the whole of it."""
+    """Write text to stdout as it comes, and a final newline if it has none; the whole of it."""
     whole = []
     for piece in pieces:
         whole.append(piece)
         sys.stdout.write(piece)
         sys.stdout.flush()
-    if sys.stdout.isatty() and not (whole and whole[-1].endswith("\n")):
+    text = "".join(whole)
+    if not text.endswith("\n"):
         sys.stdout.write("\n")
-    return "".join(whole)
+    sys.stdout.flush()
+    return text
 
 
 def converse(engine: MLCEngine, system: str | None, fields: dict[str, Any]) -> None:
     """Read lines and answer them until the input ends."""
     click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
-    history = _opening(system)
-    for line in _lines():
-        command, _, rest = line.partition(" ")
-        if command == "/exit":
-            return
-        if command in ("/reset", "/system"):
-            history = _opening(rest or (system if command == "/reset" else None))
-            click.echo("The conversation is new.", err=True)
-        elif command == "/stats":
-            click.echo(_counted(engine), err=True)
-        elif command.startswith("/"):
-            click.echo(_HELP, err=True, nl=False)
-        else:
-            history.append({"role": "user", "content": line})
-            history.append({"role": "assistant", "content": _answer(engine, history, fields)})
+
+    def opened(system: str | None) -> Conversation:
+        return Conversation(engine, system, fields.get("max_tokens"))
+
+    with interrupts.raised():
+        conversation = opened(system)
+        for line in _lines():
+            command, _, rest = line.partition(" ")
+            if command == "/exit":
+                return
+            if command in ("/reset", "/system"):
+                conversation = opened(rest or (system if command == "/reset" else None))
+                click.echo("The conversation is new.", err=True)
+            elif command == "/stats":
+                click.echo(_counted(engine), err=True)
+            elif command.startswith("/"):
+                click.echo(_HELP, err=True, nl=False)
+            else:
+                _turn(engine, conversation, line, fields)
 
 
 def _counted(engine: MLCEngine) -> str:
@@ -99,23 +108,41 @@ def _counted(engine: MLCEngine) -> str:
     )
 
 
-def _opening(system: str | None) -> list[dict[str, str]]:
-    return [{"role": "system", "content": system}] if system else []
+def _turn(engine: MLCEngine, conversation: Conversation, line: str, fields: dict[str, Any]) -> None:
+    """One question and its answer; what cannot be asked is said, and the chat goes on."""
+    from wherry.runtime import RequestError
+
+    try:
+        dropped = conversation.ask(line)
+        if dropped:
+            click.echo(
+                f"[the context of {engine.loaded.context} tokens is full: "
+                f"the oldest {dropped} messages are forgotten]",
+                err=True,
+            )
+        conversation.answered(_answer(engine, conversation.messages, fields))
+    except RequestError as e:
+        conversation.withdraw()
+        click.echo(f"Not sent: {e}", err=True)
 
 
-def _answer(engine: MLCEngine, history: list[dict[str, str]], fields: dict[str, Any]) -> str:
+def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) -> str:
     """One answer; Ctrl-C ends it early, and what was said stays."""
     said: list[str] = []
+    ends: list[str | None] = []
 
     def pieces() -> Iterator[str]:
-        with engine.chat.completions.create(messages=history, stream=True, **fields) as stream:
+        with engine.chat.completions.create(messages=messages, stream=True, **fields) as stream:
             for chunk in stream:
                 for choice in chunk.choices:
                     said.append(choice.delta.content or "")
+                    ends.append(choice.finish_reason)
                     yield said[-1]
 
     try:
         write(pieces())
+        if ends[-1:] == ["length"] and "max_tokens" not in fields:
+            click.echo("[the context is full; /reset begins anew]", err=True)
     except KeyboardInterrupt:
         click.echo(" [stopped]", err=True)
     return "".join(said)
@@ -127,13 +154,18 @@ def _lines() -> Iterator[str]:
 
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # line editing and history for input()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # text_of says which byte is no text
     while True:
         try:
-            line = input("> " if sys.stdin.isatty() else "").strip()
+            line = text_of(input("> " if sys.stdin.isatty() else ""), "the line").strip()
         except EOFError:
             return
         except KeyboardInterrupt:
             click.echo("", err=True)
+            continue
+        except click.UsageError as e:
+            click.echo(f"Not sent: {e.message}", err=True)
             continue
         if line:
             yield line

@@ -7,6 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from wherry.quant.scheme import DEFAULT, schemes
+
+from .text import TEXT
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -23,7 +27,7 @@ model = click.argument("model")
 quant = click.option(
     "--quant",
     metavar="SCHEME",
-    help="How weights are stored: q4f16_1 (default), q4f32_1, q0f16, q0f32.",
+    help=f"How weights are stored: {', '.join(schemes())}; default: {DEFAULT}.",
 )
 kv_dtype = click.option(
     "--kv-dtype",
@@ -41,6 +45,7 @@ target = click.option(
     "iphone, android, webgpu; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
     "rocm:gfx1100, opencl:64.",
 )
+system = click.option("--system", type=TEXT, help="A system message before the conversation.")
 host = click.option(
     "--host",
     metavar="HOST",

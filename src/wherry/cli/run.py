@@ -10,16 +10,17 @@ import click
 from . import options
 from .chat import converse, write
 from .progress import shown
+from .text import TEXT, read_stdin
 
 
 @click.command("run")
 @options.model
-@click.argument("prompt", required=False)
+@click.argument("prompt", required=False, type=TEXT)
 @options.quant
 @options.kv_dtype
 @options.target
 @click.option("--completion", is_flag=True, help="Continue PROMPT as raw text; no chat template.")
-@click.option("--system", help="A system message before the conversation.")
+@options.system
 @options.sampling
 @options.engine
 def run_command(
@@ -42,7 +43,7 @@ def run_command(
     from wherry.runtime import MLCEngine
 
     if prompt is None and not sys.stdin.isatty():
-        prompt = sys.stdin.read()
+        prompt = read_stdin()
     if completion and prompt is None:
         raise click.UsageError("--completion continues a text. Type it as PROMPT.")
     with shown() as progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from . import options
+from . import interrupts, options
 from .progress import shown
 
 
@@ -36,20 +36,27 @@ def serve_command(
 ) -> None:
     """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models."""
     from wherry import settings
-    from wherry.runtime.serving import serve
+    from wherry.runtime import MLCEngine
+    from wherry.runtime.serving import check_host, serve
 
+    api_key = api_key or settings.api_key()
+    check_host(host, api_key)  # before minutes of compiling
     with shown() as progress:
-        serve(
+        engine = MLCEngine(
             model,
-            host=host,
-            port=port,
-            model_name=model_name,
-            api_key=api_key or settings.api_key(),
-            cors=cors,
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
             progress=progress,
-            on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
             **options.given(context=context, threads=threads, max_batch=max_batch),
+        )
+    with engine, interrupts.raised():
+        serve(
+            engine,
+            host=host,
+            port=port,
+            model_name=model_name,
+            api_key=api_key,
+            cors=cors,
+            on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
         )

@@ -1,0 +1,119 @@
+"""The commands by name, and what the process ends with."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import logging
+import os
+import sys
+
+import click
+
+import wherry
+from wherry.errors import (
+    ArtifactError,
+    ModelError,
+    ResourceError,
+    ToolchainError,
+    UsageError,
+    WherryError,
+)
+
+from . import interrupts
+
+BROKEN_PIPE = 141  # exit code, as shells have it: 128 + SIGPIPE
+# What the process ends with; the README has the same table, and a test compares them.
+EXIT_CODES = {
+    0: "done",
+    1: "an error of Wherry's own, or `doctor` found something missing",
+    UsageError.exit_code: "the command line or a request is wrong",
+    ModelError.exit_code: "the model cannot be read, or not downloaded",
+    ArtifactError.exit_code: "a compiled folder is damaged or for another machine",
+    ToolchainError.exit_code: "something that a target needs is not on this machine",
+    ResourceError.exit_code: "memory, disk or context is too small",
+    interrupts.INTERRUPTED: "Ctrl-C",
+    BROKEN_PIPE: "the reader of the output went away",
+}
+# Name -> module of this package that has a function of that name; imported when it is called.
+COMMANDS = {
+    "run": "run",
+    "chat": "chat",
+    "serve": "serve",
+    "convert": "compile",
+    "compile": "compile",
+    "list": "listing",
+    "doctor": "doctor",
+}
+
+
+class _Group(click.Group):
+    """Imports a command when it is needed, so that `wherry --help` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"{__package__}.{COMMANDS[name]}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+
+def _exit_codes() -> str:
+    rows = [f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(("\b", "Exit codes:", *rows))
+
+
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_exit_codes()
+)
+@click.version_option(wherry.__version__, prog_name="wherry")
+@click.option("--debug", is_flag=True, help="Show tracebacks and the log.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Compile a language model once and run it anywhere.
+
+    MODEL is demo (comes with Wherry), a folder with a Hugging Face model, a compiled folder, or
+    hf://ORG/NAME[@REVISION].
+    """
+    ctx.obj = debug
+    log = _Log()
+    log.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if debug else None))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[log])
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("filelock").setLevel(logging.WARNING)
+
+
+class _Log(logging.Handler):
+    """Writes to what stderr is at the moment: a progress bar puts itself before it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+def run() -> None:
+    """Run the command line and end the process with its exit code; see EXIT_CODES."""
+    debug = "--debug" in sys.argv
+    for stream in (sys.stdout, sys.stderr):  # a character that the terminal lacks ends nothing
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except WherryError as e:
+        if debug:
+            raise
+        click.echo(f"Error: {e}", err=True)
+        sys.exit(e.exit_code)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(e.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted.", err=True)
+        sys.exit(interrupts.INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output went away: `wherry run ... | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BROKEN_PIPE)
+    sys.exit(code if isinstance(code, int) else 0)

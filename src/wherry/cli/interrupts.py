@@ -1,0 +1,69 @@
+"""Ctrl-C ends the program at once, with one line and exit code 130, whatever is under way.
+
+Python runs a signal's handler when the main thread comes back to Python code, which takes seconds
+inside of a compiler. So a thread of our own waits for the signal and ends the process: every file
+is written under a temporary name, and folders under way are removed first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from wherry import temporary
+
+INTERRUPTED = 130  # exit code, as shells have it: 128 + SIGINT
+_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
+_STDERR = 2
+_leaving = threading.Lock()
+
+
+def exit_at_once() -> None:
+    """From now on, until somebody else handles SIGINT, Ctrl-C ends the process.
+
+    A process that was started with SIGINT ignored goes on ignoring it.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    threading.Thread(target=_watch, args=(reader,), name="wherry-ctrl-c", daemon=True).start()
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, _leave)
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt inside of the block: a chat's answer ends, not the chat."""
+    if signal.getsignal(signal.SIGINT) is not _leave:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _watch(reader: socket.socket) -> None:
+    while numbers := reader.recv(64):  # a byte for each signal that came
+        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _leave:
+            _leave(signal.SIGINT, None)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End the process, without waiting for threads, destructors or buffers.
+
+    Of the two threads that come here, the second waits for the first to end the process.
+    """
+    with _leaving:
+        line = "Interrupted.\n"
+        with contextlib.suppress(OSError):  # stderr may be closed
+            os.write(_STDERR, (_SHOW_CURSOR + line if os.isatty(_STDERR) else line).encode())
+        temporary.remove_all()
+        os._exit(INTERRUPTED)

@@ -1,0 +1,60 @@
+"""Text that a person gives: on the command line, on stdin, line by line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+
+class _Text(click.ParamType[str]):
+    """A text without the surrogates by which Python carries bytes that are no text."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        where = param.human_readable_name if param else "the text"
+        return text_of(str(value), where)
+
+
+TEXT = _Text()
+
+
+def text_of(value: str, where: str) -> str:
+    """`value`, if it is text.
+
+    Raises:
+        UsageError: with the first byte that is not.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError as e:
+        found = value[e.start].encode(
+            "utf-8", "surrogateescape" if _is_byte(value[e.start]) else "surrogatepass"
+        )
+        raise _not_text(where, e.start, found) from e
+    return value
+
+
+def read_stdin() -> str:
+    """All of stdin, in UTF-8.
+
+    Raises:
+        UsageError: with the first byte that is not.
+    """
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        raise _not_text("stdin", e.start, data[e.start : e.start + 1]) from e
+
+
+def _is_byte(character: str) -> bool:
+    return "\udc80" <= character <= "\udcff"
+
+
+def _not_text(where: str, place: int, found: bytes) -> click.UsageError:
+    return click.UsageError(
+        f"{where} is not UTF-8: {found!r} at {place}. Convert it first: iconv -t UTF-8"
+    )
