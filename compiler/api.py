@@ -1,7 +1,7 @@
 """The compiler's front door: convert weights, compile a model, or find it compiled already.
 
-The cache (WHERRY_CACHE) has `hub/` (downloads), `weights/` (converted), `models/` (compiled
-folders, each linking its weights). All of it can be made again.
+What is made lies in the cache, see wherry/cache.py. Two processes that want the same wait for each
+other, and the second uses what the first has made.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache as remembered
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import wherry
-from wherry import settings
+from wherry import cache, pruning, settings
 from wherry.artifact import INTERFACE_HASH, MANIFEST, verify
 from wherry.errors import ArtifactError, UsageError
+from wherry.locks import Use, making, touch
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
@@ -84,18 +85,24 @@ def convert_model(
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     folder = _resolve(model, progress)
+    own = out is None
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-        out = settings.cache_dir() / "weights" / f"{_safe(name_of(model))}-{scheme.name}-{place}"
-    described = describe(folder)
-    convert(
-        folder,
-        out,
-        scheme=scheme.name,
-        arch=described.arch,
-        parameters=parameters(described.arch, described.config),
-        progress=progress,
-    )
+        out = (
+            settings.cache_dir() / "weights" / f"{cache.safe(name_of(model))}-{scheme.name}-{place}"
+        )
+    with Use(folder):
+        described = describe(folder)
+        convert(
+            folder,
+            out,
+            scheme=scheme.name,
+            arch=described.arch,
+            parameters=parameters(described.arch, described.config),
+            progress=progress,
+        )
+    if own:
+        touch(out)
     return out
 
 
@@ -131,24 +138,30 @@ def ensure_artifact(
     deployment = (limits or Limits()).deployment(described)
     scheme = quant or DEFAULT_QUANT
     key = _key(weights, preset, scheme, deployment)
-    name = f"{_safe(name_of(model))}-{scheme}-{_safe(preset.name)}-{key}"
+    name = f"{cache.safe(name_of(model))}-{scheme}-{cache.safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
         raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
     if dump is None and _is_made(folder, key):
+        if out is None:
+            touch(folder)
         return folder
-    package(
-        folder,
-        described=described,
-        weights=weights,
-        scheme=find_scheme(scheme),
-        target=preset,
-        deployment=deployment,
-        name=name_of(model),
-        key=key,
-        dump=dump,
-        progress=progress,
-    )
+    pruning.sweep(_own_code())
+    with Use(weights), making(folder, f"{name_of(model)} for {preset.name}"):
+        if dump is None and _is_made(folder, key):  # by the process that we waited for
+            return folder
+        package(
+            folder,
+            described=described,
+            weights=weights,
+            scheme=find_scheme(scheme),
+            target=preset,
+            deployment=deployment,
+            name=name_of(model),
+            key=key,
+            dump=dump,
+            progress=progress,
+        )
     return folder
 
 
@@ -163,10 +176,6 @@ def _resolve(model: str, progress: Progress | None) -> Path:
     return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
 
 
-def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
-
-
 def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deployment) -> str:
     """Hash of all that determines a compiled folder."""
     inputs: dict[str, Any] = {
@@ -178,7 +187,8 @@ def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deploymen
         "tvm": version("apache-tvm"),
         "compiler": _own_code(),
     }
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
+    return cache.key(_own_code(), digest.hexdigest())
 
 
 def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
     }
 
 
-@cache
+@remembered
 def _own_code() -> str:
     """Hash of the sources that take part in a compilation, so that a change is never overlooked."""
     digest = hashlib.sha256()

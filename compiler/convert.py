@@ -22,12 +22,12 @@ import numpy as np
 
 from wherry.artifact import FileRecord, record, sha256_of, write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError
+from wherry.locks import making
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.quant.scheme import Scheme, find, finite, store
 
 from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
-from .exclusive import exclusive
 from .folder import read_json, side_files
 from .progress import Progress
 from .weight_cache import INDEX, SHARDS, Shard, index_json, lay_out
@@ -65,7 +65,8 @@ def convert(
 
     `out` gets tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's files, and last
     wherry-weights.json. Called again after an interruption it goes on; with another source or
-    scheme it starts clean; if there is nothing to do it returns at once.
+    scheme it starts clean; if there is nothing to do it returns at once. While another process
+    converts to `out`, it waits.
 
     Args:
         source: folder with config.json, safetensors and tokenizer files.
@@ -79,13 +80,15 @@ def convert(
         ModelError: the checkpoint does not fit or cannot be read, or has numbers that the scheme
             cannot hold.
         ResourceError: not enough disk.
-        UsageError: an unknown scheme, `out` is `source`, or another process converts to `out`.
+        UsageError: an unknown scheme, or `out` is `source`.
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
     job = _prepare(source, find(scheme), arch, parameters)
-    out.mkdir(parents=True, exist_ok=True)
-    with exclusive(out):
+    if _is_complete(out, job) and not (out / _JOURNAL).exists():
+        return  # also where nothing can be written, not even a lock
+    with making(out, f"the weights of {source.name}"):
+        out.mkdir(parents=True, exist_ok=True)
         if _is_complete(out, job):
             (out / _JOURNAL).unlink(missing_ok=True)
         else:

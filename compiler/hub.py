@@ -32,6 +32,7 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
 from wherry.artifact import write_atomically
 from wherry.errors import ModelError, ResourceError
+from wherry.locks import making
 
 from .checkpoint import INDEX, SINGLE
 from .folder import SIDE_FILES
@@ -77,8 +78,9 @@ def fetch(
 ) -> Path:
     """Download a model: configuration, tokenizer and safetensors, never pickled weights.
 
-    Files that are whole are kept, one that is not is continued, also by another process. Files in
-    huggingface_hub's own cache are linked. Without a connection the last download is used.
+    Files that are whole are kept, one that is not is continued, also by another process; of two
+    processes at once, one waits. Files in huggingface_hub's own cache are linked. Without a
+    connection the last download is used.
 
     Args:
         repo: "org/name".
@@ -105,11 +107,13 @@ def fetch(
         raise ModelError(f"{e} It has not been downloaded before.") from e
     folder = home / commit
     if not _is_whole(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with _explained(repo, revision):
-            _download(repo, commit, files, folder, progress, pause)
-        sizes = {f.name: f.size for f in files}
-        write_atomically(folder / _WHOLE, json.dumps(sizes, indent=2) + "\n")
+        with making(folder, f"the download of {repo}"):
+            if not _is_whole(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                with _explained(repo, revision):
+                    _download(repo, commit, files, folder, progress, pause)
+                sizes = {f.name: f.size for f in files}
+                write_atomically(folder / _WHOLE, json.dumps(sizes, indent=2) + "\n")
     _remember(home, revision, commit)
     return folder
 

@@ -65,6 +65,7 @@ def package(
         progress: called with "compile" and the number of phases done.
     """
     with temporary_folder(folder) as making:
+        taken = _take_weights(weights, making)  # first: later somebody may have removed them
         report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
@@ -75,7 +76,7 @@ def package(
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, key)
-        files = {f.name: record(f) for f in built.files} | _take_weights(weights, making)
+        files = {f.name: record(f) for f in built.files} | taken
         manifest = Manifest(
             schema=SCHEMA_VERSION,
             key=key,

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from wherry import settings
 from wherry.errors import UsageError
+from wherry.locks import Use
 
 from . import loading
 from .chat_template import ChatTemplate
@@ -45,6 +46,7 @@ class LoadedModel:
         defaults: generation_config.json.
         context: tokens of one request; None: the library's. A smaller KV cache bounds it.
         max_batch: rows that the core decodes together.
+        use: of the folder that the model comes from; it ends when the model is closed.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class LoadedModel:
         defaults: Mapping[str, Any] | None = None,
         context: int | None = None,
         max_batch: int = 1,
+        use: Use | None = None,
     ) -> None:
         self.name = name
         self.tokenizer = tokenizer
@@ -71,6 +74,7 @@ class LoadedModel:
             defaults=defaults or {},
         )
         self.dispatcher = Dispatcher(core)
+        self._use = use
 
     @classmethod
     def load(
@@ -93,6 +97,7 @@ class LoadedModel:
         folder = loading.resolve(
             model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
         )
+        use = Use(folder)
         manifest = loading.verified(folder)
         device = device or loading.device_of(manifest)
         config = loading.engine_config(
@@ -118,6 +123,7 @@ class LoadedModel:
             defaults=defaults,
             context=config.get("context"),
             max_batch=config.get("max_batch", 1),
+            use=use,
         )
 
     def chat(self, request: ChatRequest) -> tuple[Plan, ChatReply]:
@@ -137,6 +143,8 @@ class LoadedModel:
     def close(self) -> None:
         """End all requests and free the model; idempotent."""
         self.dispatcher.close()
+        if self._use:
+            self._use.close()
 
 
 def _context(core: Core, asked: int | None) -> int:

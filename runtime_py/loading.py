@@ -20,6 +20,7 @@ from wherry.artifact import (
 )
 from wherry.cuda_driver import require_code
 from wherry.errors import UsageError
+from wherry.locks import touch
 
 from . import chat_template, jit, memory
 from .core import Core
@@ -126,6 +127,7 @@ def native_core(
         require_code(manifest.target["codes"])
     packed = pack_dir(manifest)
     packed.mkdir(parents=True, exist_ok=True)
+    touch(packed)
     options = {**options, "pack_dir": str(packed)}
     library = folder / library_for(manifest)
     return NativeCore(open_core(), library, folder, device, options, config)

@@ -13,10 +13,13 @@ SRC = Path(__file__).parent.parent / "src" / "wherry"
 # Modules beside the packages.
 BASE = {
     "artifact",
+    "cache",
     "cuda_driver",
     "devices",
     "errors",
+    "locks",
     "plugins",
+    "pruning",
     "settings",
     "tags",
     "temporary",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import struct
 import termios
 import time

@@ -43,6 +43,8 @@ COMMANDS = {
     "convert": "compile",
     "compile": "compile",
     "list": "listing",
+    "rm": "removal",
+    "cache": "removal",
     "doctor": "doctor",
 }
 

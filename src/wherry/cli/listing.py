@@ -3,43 +3,85 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import datetime, timezone
+from typing import Any
 
 import click
 
-from wherry import settings
-from wherry.artifact import read_manifest
-from wherry.errors import ArtifactError
+from wherry import cache, settings
+from wherry.cache import Entry
 
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_command(as_json: bool) -> None:
-    """List the compiled models of the cache."""
-    rows = []
-    for folder in sorted((settings.cache_dir() / "models").glob("[!.]*")):
-        try:
-            manifest = read_manifest(folder)
-        except ArtifactError as e:
-            click.echo(f"{folder}: {str(e).splitlines()[0]}", err=True)
-            continue
-        size = sum(record.size for record in manifest.files.values())
-        rows.append(
-            {
-                "name": manifest.name,
-                "quantization": manifest.quantization,
-                "target": manifest.target["name"],
-                "context": manifest.deployment["context"],
-                "bytes": size,
-                "folder": str(folder),
-            }
-        )
+    """List what the cache holds: models, and what they were made of, with size and last use.
+
+    A file that two entries share (a compiled model links its weights) counts once. `wherry rm NAME`
+    and `wherry cache prune` make room.
+    """
+    found = named()
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps([_record(entry) for entry in found], indent=2))
         return
-    if not rows:
-        click.echo("Nothing is compiled yet. Type: wherry run demo", err=True)
-    for row in rows:
+    if not found:
+        click.echo("The cache is empty. Type: wherry run demo", err=True)
+        return
+    click.echo(f"{'kind':<9} {'name':<28} {'what':<30} {'size':>10}  last use")
+    for entry in found:
         click.echo(
-            f"{row['name']:<24} {row['quantization']:<8} {row['target']:<20} "
-            f"{row['bytes'] / 1e6:>9.1f} MB  {row['folder']}"
+            f"{entry.kind:<9} {entry.name:<28} {entry.about:<30} {size(entry.bytes):>10}  "
+            f"{ago(time.time() - entry.last_used)}"
         )
+    total = size(sum(entry.bytes for entry in found))
+    click.echo(f"{total} in all, in {settings.cache_dir()}", err=True)
+
+
+def named() -> list[Entry]:
+    """All entries; packed weights have the name of the model whose they are, if it is there."""
+    from wherry.runtime.loading import pack_dir
+
+    found = cache.entries()
+    owners = {pack_dir(e.manifest).name: e for e in found if e.manifest}
+    for entry in found:
+        if entry.kind == "packed":
+            owner = owners.get(entry.path.name)
+            entry.name = owner.name if owner else ""
+            entry.about = owner.about if owner else "of a model that is gone"
+    return found
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    record = {
+        "kind": entry.kind,
+        "name": entry.name,
+        "about": entry.about,
+        "bytes": entry.bytes,
+        "last_used": datetime.fromtimestamp(entry.last_used, timezone.utc).isoformat(),
+        "folder": str(entry.path),
+    }
+    if manifest := entry.manifest:
+        record |= {
+            "quantization": manifest.quantization,
+            "target": manifest.target["name"],
+            "context": manifest.deployment["context"],
+        }
+    return record
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if count >= scale / 10:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count / 1e3:,.1f} kB"
+
+
+def ago(seconds: float) -> str:
+    """A time past for people."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "now"

@@ -1,0 +1,103 @@
+"""`wherry rm` and `wherry cache prune`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import click
+
+from wherry import cache, pruning, settings
+from wherry.cache import Entry
+from wherry.errors import UsageError
+from wherry.locks import InUseError
+
+from .listing import named, size
+
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+
+
+class _Duration(click.ParamType[float]):
+    """30d, 12h, 5m, 0s -> seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = re.fullmatch(r"(\d+)([dhms])", str(value))
+        if not found:
+            self.fail(f"{value!r} is no duration; type a number and d, h, m or s: 30d", param, ctx)
+        return float(int(found[1]) * _SECONDS[found[2]])
+
+
+dry_run = click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+
+
+@click.command("rm")
+@click.argument("name")
+@dry_run
+def rm_command(name: str, dry_run: bool) -> None:
+    """Remove all that the cache holds of model NAME.
+
+    That is the compiled models, the weights, and the download. Names are those of `wherry list`;
+    kinds and schemes of one model go together.
+    """
+    short = cache.safe(name.removeprefix("hf://").partition("@")[0])
+    found = named()
+    chosen = [entry for entry in found if entry.name and entry.short_name == short]
+    if not chosen:
+        names = ", ".join(sorted({entry.name for entry in found if entry.name})) or "nothing"
+        raise UsageError(f"The cache has no {name!r}; it has {names}. Type: wherry list")
+    left = _remove(chosen, dry_run)
+    if left:
+        raise UsageError(
+            f"{left} of {len(chosen)} are in use. End those processes, and type again."
+        )
+
+
+@click.group("cache")
+def cache_command() -> None:
+    """Look after the cache."""
+
+
+@cache_command.command("prune")
+@click.option(
+    "--older-than",
+    type=_Duration(),
+    default="30d",
+    show_default=True,
+    metavar="TIME",
+    help="Since the last use: 30d, 12h, 0s (everything).",
+)
+@dry_run
+def prune_command(older_than: float, dry_run: bool) -> None:
+    """Remove what was not used for long, and what killed processes left.
+
+    What a running process makes or uses stays.
+    """
+    leftovers = pruning.leftovers()
+    for path in leftovers:
+        click.echo(f"leftover  {path}")
+        if not dry_run:
+            pruning.discard(path)
+    old = {entry.path for entry in pruning.unused(older_than)}
+    _remove([entry for entry in named() if entry.path in old], dry_run)
+
+
+def _remove(chosen: Iterable[Entry], dry_run: bool) -> int:
+    """Remove entries, a line each; the number of those that are in use."""
+    freed = left = 0
+    for entry in chosen:
+        try:
+            if not dry_run:
+                pruning.remove(entry)
+        except InUseError as e:
+            left += 1
+            click.echo(f"Left: {e}", err=True)
+            continue
+        freed += entry.bytes
+        click.echo(f"{entry.kind:<9} {entry.name:<28} {entry.about:<30} {size(entry.bytes):>10}")
+    verb = "would be freed" if dry_run else "freed"
+    click.echo(f"{size(freed)} {verb} in {settings.cache_dir()}", err=True)
+    return left
