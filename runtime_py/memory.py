@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from wherry.artifact import Manifest
 from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
+
+from .host_memory import available
 
 PAGE = 16  # tokens; a cache is a whole number of pages
 SHARE = 0.5  # of what the weights leave free, for the cache: others live here too
@@ -47,18 +48,6 @@ def room(device: str) -> Room:
         SHARE_DISCRETE if it.discrete else SHARE,
         it.name,
     )
-
-
-def available() -> int | None:
-    """Bytes that this process may still take: free memory, or less by its control group's limit."""
-    free = _meminfo("MemAvailable")
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit = int((group / "memory.max").read_text())
-        left = limit - int((group / "memory.current").read_text())
-    except (OSError, ValueError):  # no limit ("max"), or no such group
-        return free
-    return left if free is None else min(free, left)
 
 
 def kv_tokens(manifest: Manifest, config: Mapping[str, int], there: Room) -> int | None:
@@ -112,18 +101,6 @@ def _of_one_tensor(manifest: Manifest, largest: int, where: str) -> int:
             f"on {where} can have in one tensor. Compile it for another device (--target cpu)."
         )
     return tokens
-
-
-def _meminfo(name: str) -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.split()[0]) * 1024
-    return None
 
 
 def _mb(size: int) -> str:

@@ -3,7 +3,9 @@
 import importlib.util
 import json
 import shutil
+import time
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -293,13 +295,20 @@ def test_load_state_widens_what_mlc_shortened(tmp_path):
     assert load_state(tmp_path)["a"].tolist() == [1.0, -3.0]
 
 
-def test_two_conversions_to_one_folder_do_not_mix(source, tmp_path):
-    def second(what, done, total):
-        with pytest.raises(UsageError, match="another process is writing"):
-            run(source, tmp_path / "out")
-        seen.append(done)
+def test_two_conversions_to_one_folder_do_not_mix(source, tmp_path, caplog):
+    """The second waits, and finds all of it made."""
+    second, blocks = [], []
 
-    seen = []
-    run(source, tmp_path / "out", progress=second)
-    assert seen
+    def begin_another(what, done, total):
+        blocks.append(done)
+        if not second:
+            arguments = {"progress": lambda *_: blocks.append("by the second")}
+            second.append(Thread(target=run, args=(source, tmp_path / "out"), kwargs=arguments))
+            second[0].start()
+            while "waiting for it" not in caplog.text:
+                time.sleep(0.001)
+
+    run(source, tmp_path / "out", progress=begin_another)
+    second[0].join()
+    assert blocks and "by the second" not in blocks
     assert is_converted(tmp_path / "out")

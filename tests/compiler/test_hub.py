@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import huggingface_hub
 import pytest
@@ -116,6 +118,24 @@ def test_a_second_run_goes_on_where_the_first_failed(hub, tmp_path):
     assert visible(get(tmp_path)) == NEEDED
     assert ("GET", f"/cdn/{SHARD}", "bytes=1234567-") in hub.requests
     assert not any("config.json" in r[1] for r in hub.requests)  # that one was whole
+
+
+def test_two_downloads_at_once_do_not_mix(hub, tmp_path, caplog):
+    """The second waits, and fetches nothing: both would write to one file, each from its place."""
+    second = []
+
+    def begin_another(what, done, total):
+        if not second and done > 1_000_000:
+            second.append(Thread(target=lambda: second.append(get(tmp_path))))
+            second[0].start()
+            while "waiting for it" not in caplog.text:
+                time.sleep(0.001)
+
+    folder = get(tmp_path, progress=begin_another)
+    second[0].join()
+    assert second[1:] == [folder]
+    assert visible(folder) == NEEDED
+    assert [r[1] for r in hub.requests].count(f"/cdn/{SHARD}") == 1
 
 
 def test_a_server_without_ranges_starts_the_file_again(hub, tmp_path):

@@ -1,0 +1,111 @@
+"""Memory that this process may still take: what the machine has, or less by its control groups.
+
+A group's use counts the page cache of the files that its processes have read and written. What of
+that was not used for long (inactive_file) goes as soon as somebody needs memory, so it is free.
+A group is bound by its own limit and by those of all groups around it.
+
+Formats: https://docs.kernel.org/admin-guide/cgroup-v2.html, .../cgroup-v1/memory.html, proc(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """Names of one version of control groups."""
+
+    limits: tuple[str, ...]
+    usage: str
+    reclaimable: str  # in memory.stat; of the group and those below
+
+
+# memory.high is no wall, but who passes it is slowed down until it is below again.
+_V2 = _Version(("memory.max", "memory.high"), "memory.current", "inactive_file")
+_V1 = _Version(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
+
+
+def available(proc: Path = Path("/proc")) -> int | None:
+    """Bytes; None where the system does not tell.
+
+    Args:
+        proc: where the kernel tells.
+    """
+    found = [left for left in (_meminfo(proc, "MemAvailable"), *_groups(proc)) if left is not None]
+    return max(0, min(found)) if found else None
+
+
+def _groups(proc: Path) -> Iterator[int]:
+    """Bytes that each group with a limit leaves."""
+    paths = dict(_memberships(proc))
+    for version, root, mount in _mounts(proc):
+        path = paths.get(version)
+        if path is None:
+            continue
+        # A container may see its own group alone, and yet be told the path from the machine's root.
+        within = path.is_relative_to(root) and ".." not in path.parts
+        here = mount / (path.relative_to(root) if within else ".")
+        while True:
+            if (left := _left(here, version)) is not None:
+                yield left
+            if here == mount:
+                break
+            here = here.parent
+
+
+def _memberships(proc: Path) -> Iterator[tuple[_Version, PurePosixPath]]:
+    """The groups of this process: version 2 has one for everything, version 1 one for memory."""
+    for line in _lines(proc / "self/cgroup"):
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if number == "0" and not controllers:
+            yield _V2, PurePosixPath(path)
+        elif "memory" in controllers.split(","):
+            yield _V1, PurePosixPath(path)
+
+
+def _mounts(proc: Path) -> Iterator[tuple[_Version, PurePosixPath, Path]]:
+    """Where groups are mounted: the version, the group at the mount's top, and the folder."""
+    for line in _lines(proc / "self/mountinfo"):
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if len(fields) < 5 or len(kind) < 3:
+            continue
+        if kind[0] == "cgroup2":
+            yield _V2, PurePosixPath(fields[3]), Path(fields[4])
+        elif kind[0] == "cgroup" and "memory" in kind[2].split(","):
+            yield _V1, PurePosixPath(fields[3]), Path(fields[4])
+
+
+def _left(group: Path, version: _Version) -> int | None:
+    """Bytes that a group may still take; None if it has no limit."""
+    limits = [limit for name in version.limits if (limit := _number(group / name)) is not None]
+    usage = _number(group / version.usage)
+    if not limits or usage is None:
+        return None
+    stat = dict(line.partition(" ")[::2] for line in _lines(group / "memory.stat"))
+    reclaimable = stat.get(version.reclaimable, "0")
+    return min(limits) - usage + (int(reclaimable) if reclaimable.isdecimal() else 0)
+
+
+def _meminfo(proc: Path, name: str) -> int | None:
+    for line in _lines(proc / "meminfo"):
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value.split()[0]) * 1024
+    return None
+
+
+def _number(path: Path) -> int | None:
+    """The number that a file holds; None for "max", or no such file."""
+    text = "".join(_lines(path)).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
