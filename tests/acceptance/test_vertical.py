@@ -7,13 +7,21 @@ import re
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import openai
 import pytest
+import torch
+import transformers
 
+import wherry as package
+from wherry import MLCEngine
+
+from ..runtime.live_server import live
 from ..support.command import environment, wherry
+from ..support.waiting import until
+
+DEMO = Path(package.__path__[0]) / "demo"
 
 # A trained model that is not part of the product; it lies beside the checkout in development.
 STORIES = Path(__file__).parents[3] / "shared" / "models" / "stories260k"
@@ -32,14 +40,33 @@ def demo():
 
 
 @pytest.mark.cpu
+def test_greedy_text_is_that_of_transformers():
+    """The demo in float32: each token that we choose is the likeliest of the reference, too."""
+    arguments = ("run", "demo", "--quant", "q0f32", "--kv-dtype", "float32", "--completion")
+    arguments += ("--temperature", "0", "--max-tokens", "150", PROMPT)
+    done = wherry(*arguments)
+    assert done.returncode == 0, done.stderr
+    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
+    model = transformers.AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    prompt, text = (tokenizer(t).input_ids for t in (PROMPT, PROMPT + done.stdout.rstrip("\n")))
+    assert text[: len(prompt)] == prompt and len(text) >= len(prompt) + 100
+    with torch.no_grad():
+        logits = model(torch.tensor([text])).logits[0, len(prompt) - 1 : -1]
+    chosen = logits[torch.arange(len(logits)), text[len(prompt) :]]
+    # Sums in another order; where two tokens are as likely, either will do.
+    assert (logits.max(-1).values - chosen).max() < 1e-3
+
+
+@pytest.mark.cpu
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"needs the reference model in {STORIES}")
 def test_150_tokens_are_those_of_the_reference_program():
     common = ("run", str(STORIES), "--quant", "q0f32", "--completion", "--temperature", "0")
     done = wherry(*common, "--max-tokens", "150", PROMPT)
     assert done.returncode == 0, done.stderr
     expected = (STORIES / "reference_once.txt").read_text()
-    assert expected.startswith(PROMPT + done.stdout)
-    tokens = len(_encode(STORIES, PROMPT + done.stdout)) - len(_encode(STORIES, PROMPT))
+    text = PROMPT + done.stdout.removesuffix("\n")
+    assert expected.startswith(text)
+    tokens = len(_encode(STORIES, text)) - len(_encode(STORIES, PROMPT))
     assert tokens == 150
 
 
@@ -56,12 +83,11 @@ def test_the_demo_compiles_in_a_minute_of_cpu_time(demo):
 
 NO_COMPILER = """
 import sys, time
-start = time.perf_counter()
 from wherry import MLCEngine
 with MLCEngine(sys.argv[1]) as engine:
     stream = engine.completions.create(prompt="Once upon a time", stream=True, max_tokens=8)
     first = next(iter(stream))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time()  # of all threads, since the process began
     list(stream)
 print(seconds, sorted(m for m in sys.modules if m == "tvm" or m.startswith("tvm.")))
 """
@@ -83,7 +109,7 @@ def _first_token(folder: Path) -> tuple[float, str]:
 def test_a_compiled_folder_runs_without_the_compiler_and_starts_quickly(demo):
     runs = [_first_token(demo[0]) for _ in range(3)]
     assert all(modules == "[]" for _, modules in runs)
-    assert min(seconds for seconds, _ in runs) < 2
+    assert min(seconds for seconds, _ in runs) < 2  # of CPU time, whoever else is at work
 
 
 @pytest.mark.cpu
@@ -165,18 +191,19 @@ def test_sixteen_streams_at_once_say_what_each_says_alone(server):
 
 
 @pytest.mark.cpu
-def test_a_client_that_goes_away_frees_its_request(server):
-    client = openai.OpenAI(base_url=f"{server}/v1", api_key="none")
-    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
-    for _ in range(4):
-        stream = client.chat.completions.create(
-            model="demo", messages=messages, stream=True, extra_body={"ignore_eos": True}
-        )
-        next(iter(stream))
-        stream.close()
-    started = time.monotonic()
-    client.chat.completions.create(model="demo", messages=messages, max_tokens=3)
-    assert time.monotonic() - started < 20
+def test_a_client_that_goes_away_frees_its_request(demo):
+    """Sixteen answers that would go on to the end of the context, two at a time."""
+    with MLCEngine(demo[0], max_batch=2) as engine, live(engine.loaded) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
+        messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+        endless = {"stream": True, "extra_body": {"ignore_eos": True}}
+        for _ in range(16):
+            stream = client.chat.completions.create(model="demo", messages=messages, **endless)
+            next(iter(stream))
+            stream.close()
+        until(lambda: engine.stats().pages_free == engine.stats().pages_total)
+        until(lambda: engine.stats().running + engine.stats().waiting == 0)
+        assert engine.stats().decode_tokens < 16 * engine.loaded.context / 4
 
 
 def test_the_readme_names_what_there_is():

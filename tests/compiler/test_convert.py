@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-import time
 from pathlib import Path
 from threading import Thread
 
@@ -16,6 +15,8 @@ from wherry.compiler.weight_cache import lay_out, load_state
 from wherry.errors import ArtifactError, ModelError, ResourceError, UsageError
 from wherry.models.arch import Architecture, split, transpose
 from wherry.quant.scheme import StoredTensor, find, schemes
+
+from ..support.waiting import until
 
 _spec = importlib.util.spec_from_file_location(
     "convert_toy", Path(__file__).with_name("convert_toy.py")
@@ -305,8 +306,7 @@ def test_two_conversions_to_one_folder_do_not_mix(source, tmp_path, caplog):
             arguments = {"progress": lambda *_: blocks.append("by the second")}
             second.append(Thread(target=run, args=(source, tmp_path / "out"), kwargs=arguments))
             second[0].start()
-            while "waiting for it" not in caplog.text:
-                time.sleep(0.001)
+            until(lambda: "waiting for it" in caplog.text)
 
     run(source, tmp_path / "out", progress=begin_another)
     second[0].join()

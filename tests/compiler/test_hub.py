@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from threading import Thread
 
@@ -18,6 +17,8 @@ import wherry
 from wherry.compiler.hub import fetch
 from wherry.compiler.source import resolve
 from wherry.errors import ModelError, ResourceError, UsageError
+
+from ..support.waiting import until
 
 _spec = importlib.util.spec_from_file_location(
     "hub_stand_in", Path(__file__).with_name("hub_stand_in.py")
@@ -128,8 +129,7 @@ def test_two_downloads_at_once_do_not_mix(hub, tmp_path, caplog):
         if not second and done > 1_000_000:
             second.append(Thread(target=lambda: second.append(get(tmp_path))))
             second[0].start()
-            while "waiting for it" not in caplog.text:
-                time.sleep(0.001)
+            until(lambda: "waiting for it" in caplog.text)
 
     folder = get(tmp_path, progress=begin_another)
     second[0].join()

@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+from .waiting import until
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -60,11 +61,7 @@ def started(*arguments: str, **env: str) -> subprocess.Popen[bytes]:
 
 def wait_for(process: subprocess.Popen[bytes], happened: Callable[[], object]) -> None:
     """Wait until the process has come to a place."""
-    end = time.monotonic() + 120
-    while not happened():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.002)
+    until(happened, alive=lambda: process.poll() is None)
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
