@@ -1,0 +1,49 @@
+"""What pyproject.toml asks for is what the package imports."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def declared() -> set[str]:
+    """Names of `dependencies`; Python 3.10 has no reader of TOML, and this list needs none."""
+    text = (ROOT / "pyproject.toml").read_text()
+    listed = re.search(r"^dependencies = \[$(.*?)^\]$", text, re.MULTILINE | re.DOTALL)[1]
+    return {_normal(name) for name in re.findall(r'^ *"([\w.-]+)', listed, re.MULTILINE)}
+
+
+def imported() -> set[str]:
+    """Names of the distributions that the package imports, at the top of files or inside."""
+    modules: set[str] = set()
+    for folder, _, names in os.walk(ROOT / "src" / "wherry", followlinks=True):
+        for name in names:
+            if name.endswith(".py"):
+                modules |= _modules(Path(folder, name))
+    known = packages_distributions()
+    others = modules - set(sys.stdlib_module_names) - {"wherry"}
+    return {_normal(known.get(module, [module])[0]) for module in others}
+
+
+def _modules(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def test_each_dependency_is_imported_and_each_import_is_a_dependency():
+    assert imported() == declared()
