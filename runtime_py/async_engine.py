@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
-from typing_extensions import Unpack
-
-from .core import CoreStats, Event, SamplingParams
+from .base_engine import BaseEngine, BaseStream
+from .core import Event, SamplingParams
 from .dispatcher import AsyncSink
 from .generation import Generation
-from .loaded_model import LoadedModel, LoadOptions, parse_chat, parse_completion
+from .loaded_model import LoadedModel, parse_chat, parse_completion
 from .plan import Job, Plan
 from .protocol import ChatCompletion, ChatCompletionChunk, Completion
 from .reply import Collected, Reply, Streaming
@@ -23,16 +20,8 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 
-class AsyncStream(Generic[Chunk]):
+class AsyncStream(BaseStream[Chunk, AsyncSink]):
     """Chunks of an answer, as they come. Closing it, or leaving its `async with`, frees it."""
-
-    def __init__(
-        self, generation: Generation, sink: AsyncSink, streaming: Streaming[Any, Chunk]
-    ) -> None:
-        self._generation = generation
-        self._sink = sink
-        self._streaming = streaming
-        self._ready = deque(streaming.opening())
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self
@@ -63,13 +52,9 @@ class AsyncStream(Generic[Chunk]):
     async def __aexit__(self, *_: object) -> None:
         self.cancel()
 
-    def __del__(self) -> None:
-        self._generation.close()
-
     def cancel(self) -> None:
         """Abort what has not ended; idempotent."""
-        self._generation.close()
-        self._ready.clear()
+        self._end()
 
     async def close(self) -> None:
         """`cancel`, as OpenAI's client calls it."""
@@ -170,21 +155,11 @@ class AsyncCompletions(_Endpoint):
         return await self._run(lambda: self._model.completion(request), stream)
 
 
-class AsyncMLCEngine:
+class AsyncMLCEngine(BaseEngine):
     """A language model on this machine, for asyncio; the arguments are those of MLCEngine.
 
     Loading blocks, as in MLCEngine.
     """
-
-    def __init__(self, model: str | Path, **options: Unpack[LoadOptions]) -> None:
-        self._attach(LoadedModel.load(model, **options))
-
-    @classmethod
-    def of(cls, loaded: LoadedModel) -> AsyncMLCEngine:
-        """An engine over a model that is loaded already; they share its life."""
-        engine = cls.__new__(cls)
-        engine._attach(loaded)
-        return engine
 
     def _attach(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
@@ -209,10 +184,6 @@ class AsyncMLCEngine:
                         return
         finally:
             dispatcher.abort_soon(ids)
-
-    def stats(self) -> CoreStats:
-        """Counters of the core: steps, tokens, pages."""
-        return self.loaded.stats()
 
     async def close(self) -> None:
         """End all requests and free the model; idempotent."""

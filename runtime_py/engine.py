@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
-from .core import CoreStats, Event, SamplingParams
+from .base_engine import BaseEngine, BaseStream
+from .core import Event, SamplingParams
 from .dispatcher import BlockingSink
 from .generation import Generation
 from .loaded_model import LoadedModel, parse_chat, parse_completion
@@ -20,16 +19,8 @@ Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")
 
 
-class Stream(Generic[Chunk]):
+class Stream(BaseStream[Chunk, BlockingSink]):
     """Chunks of an answer, as they come. Closing it, or leaving its `with`, frees the request."""
-
-    def __init__(
-        self, generation: Generation, sink: BlockingSink, streaming: Streaming[Any, Chunk]
-    ) -> None:
-        self._generation = generation
-        self._sink = sink
-        self._streaming = streaming
-        self._ready = deque(streaming.opening())
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -52,13 +43,9 @@ class Stream(Generic[Chunk]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self._generation.close()
-
     def close(self) -> None:
         """Abort what has not ended; idempotent."""
-        self._generation.close()
-        self._ready.clear()
+        self._end()
 
 
 class _Endpoint:
@@ -132,65 +119,19 @@ class Completions(_Endpoint):
         return self._run(*self._model.completion(request), stream)
 
 
-class MLCEngine:
+class MLCEngine(BaseEngine):
     """A language model on this machine.
 
     Args:
         model: a compiled folder, or what `wherry compile` accepts: it is compiled, once.
-        target: what to compile for; "auto" is this machine.
-        quant: scheme of the weights, None for the default.
-        kv_dtype: how keys and values are kept: "float32", "float16", "int8"; "auto": what suits
-            the target.
-        device: "cpu" or "<kind>:<index>"; None: the one the model was compiled for, index 0.
-        context: tokens of prompt and output together; None: as compiled.
-        max_batch: requests decoded together; None: as compiled.
-        kv_tokens: tokens of the KV cache in all; None: the core's choice.
-        prefill_chunk: tokens of one step at most; None: the core's choice.
-        threads: of the CPU kernels; None: WHERRY_THREADS, else the core's choice.
-        progress: what a compilation reports to.
+        options: of LoadOptions: target, quant, kv_dtype, device, context, max_batch, kv_tokens,
+            prefill_chunk, threads, progress.
 
     Raises:
         ArtifactError: the compiled folder is damaged, or does not fit this machine.
         ResourceError: there is not enough memory.
-        UsageError: an argument is out of range.
+        UsageError: an option is out of range.
     """
-
-    def __init__(
-        self,
-        model: str | Path,
-        *,
-        target: str = "auto",
-        quant: str | None = None,
-        kv_dtype: str = "auto",
-        device: str | None = None,
-        context: int | None = None,
-        max_batch: int | None = None,
-        kv_tokens: int | None = None,
-        prefill_chunk: int | None = None,
-        threads: int | None = None,
-        progress: Any = None,
-    ) -> None:
-        loaded = LoadedModel.load(
-            model,
-            target=target,
-            quant=quant,
-            kv_dtype=kv_dtype,
-            device=device,
-            context=context,
-            max_batch=max_batch,
-            kv_tokens=kv_tokens,
-            prefill_chunk=prefill_chunk,
-            threads=threads,
-            progress=progress,
-        )
-        self._attach(loaded)
-
-    @classmethod
-    def of(cls, loaded: LoadedModel) -> MLCEngine:
-        """An engine over a model that is loaded already; they share its life."""
-        engine = cls.__new__(cls)
-        engine._attach(loaded)
-        return engine
 
     def _attach(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
@@ -217,10 +158,6 @@ class MLCEngine:
                         return
         finally:
             self.loaded.dispatcher.abort(ids)
-
-    def stats(self) -> CoreStats:
-        """Counters of the core: steps, tokens, pages."""
-        return self.loaded.stats()
 
     def close(self) -> None:
         """End all requests and free the model; idempotent."""

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import Unpack
+
+from .load_options import CompileOptions
 
 
-def compiled(
-    model: str,
-    *,
-    target: str = "auto",
-    quant: str | None = None,
-    kv_dtype: str = "auto",
-    progress: Any = None,
-) -> Path:
+def compiled(model: str, **options: Unpack[CompileOptions]) -> Path:
     """Compile `model` unless the cache has it; the folder of the artefact.
 
     Args:
         model: anything that `wherry compile` accepts: a folder, hf://org/name, ...
-        target: a preset's name, or "auto" for this machine.
-        quant: a scheme's name, or None for the default.
-        kv_dtype: of the cache, or "auto" for the target's own.
-        progress: what the compiler reports to.
+        options: what decides which compilation.
     """
     from wherry.compiler.api import ensure_artifact
 
-    artifact: Path = ensure_artifact(
-        model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
-    )
+    artifact: Path = ensure_artifact(model, **options)
     return artifact

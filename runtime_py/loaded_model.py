@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
+
+from typing_extensions import Unpack
 
 from wherry import settings
 from wherry.errors import UsageError
@@ -14,25 +16,11 @@ from . import loading
 from .chat_template import ChatTemplate
 from .core import Core, CoreStats
 from .dispatcher import Dispatcher
+from .load_options import LoadOptions, checked, for_compiler
 from .plan import Plan, Planner
 from .reply import ChatReply, CompletionReply
 from .requests import ChatRequest, CompletionRequest, R, parse, unknown
 from .tokenizer import Tokenizer
-
-
-class LoadOptions(TypedDict, total=False):
-    """What a model may be loaded with; see MLCEngine."""
-
-    target: str
-    quant: str | None
-    kv_dtype: str
-    device: str | None
-    context: int | None
-    max_batch: int | None
-    kv_tokens: int | None
-    prefill_chunk: int | None
-    threads: int | None
-    progress: Any
 
 
 class LoadedModel:
@@ -81,43 +69,25 @@ class LoadedModel:
         cls,
         model: str | Path,
         *,
-        target: str = "auto",
-        quant: str | None = None,
-        kv_dtype: str = "auto",
-        device: str | None = None,
-        context: int | None = None,
-        max_batch: int | None = None,
-        kv_tokens: int | None = None,
-        prefill_chunk: int | None = None,
-        threads: int | None = None,
-        progress: Any = None,
         core_factory: loading.CoreFactory = loading.native_core,
+        **options: Unpack[LoadOptions],
     ) -> LoadedModel:
         """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
-        folder = loading.resolve(
-            model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
-        )
+        options = checked(options)
+        folder = loading.resolve(model, **for_compiler(options))
         use = Use(folder)
         manifest = loading.verified(folder)
-        device = device or loading.device_of(manifest)
-        config = loading.engine_config(
-            manifest,
-            {
-                "context": context,
-                "max_batch": max_batch,
-                "kv_tokens": kv_tokens,
-                "prefill_chunk": prefill_chunk,
-            },
-            device,
-        )
-        threads = threads if threads is not None else settings.threads()
+        device = options.get("device") or loading.device_of(manifest)
+        config = loading.engine_config(manifest, options, device)
+        threads = options.get("threads")
+        threads = settings.threads() if threads is None else threads
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
-        options = {} if threads is None else {"threads": threads}
+        set_up = {} if threads is None else {"threads": threads}
         tokenizer, template, defaults = loading.tokenizer_of(folder)
         return cls(
             manifest.name,
-            core_factory(folder, manifest, device, options, config),
+            core_factory(folder, manifest, device, set_up, config),
             tokenizer,
             template,
             defaults=defaults,

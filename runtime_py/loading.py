@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import Unpack
+
 from wherry import settings
 from wherry.artifact import (
     MANIFEST,
@@ -26,6 +28,7 @@ from . import chat_template, jit, memory
 from .core import Core
 from .core_library import open_core, open_runtime
 from .core_native import NativeCore
+from .load_options import CompileOptions, LoadOptions
 from .tokenizer import Tokenizer, read_json
 
 _log = logging.getLogger(__name__)
@@ -33,14 +36,7 @@ LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned fo
 CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int]], Core]
 
 
-def resolve(
-    model: str | Path,
-    *,
-    target: str = "auto",
-    quant: str | None = None,
-    kv_dtype: str = "auto",
-    progress: Any = None,
-) -> Path:
+def resolve(model: str | Path, **options: Unpack[CompileOptions]) -> Path:
     """The compiled folder of `model`, compiled now if it is not one yet.
 
     Raises:
@@ -49,9 +45,9 @@ def resolve(
     """
     folder = Path(model).expanduser()
     if not (folder / MANIFEST).is_file():
-        return jit.compiled(
-            str(model), target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
-        )
+        return jit.compiled(str(model), **options)
+    target, kv_dtype = options.get("target", "auto"), options.get("kv_dtype", "auto")
+    quant = options.get("quant")
     manifest = read_manifest(folder)
     has_target = str(manifest.target.get("name"))
     if quant is not None and quant != manifest.quantization:
@@ -133,9 +129,7 @@ def native_core(
     return NativeCore(open_core(), library, folder, device, options, config)
 
 
-def engine_config(
-    manifest: Manifest, asked: Mapping[str, int | None], device: str
-) -> dict[str, int]:
+def engine_config(manifest: Manifest, options: LoadOptions, device: str) -> dict[str, int]:
     """An engine's configuration: what was asked for, else what the model was compiled with.
 
     The cache gets what the memory of `device`, the core's name of it, leaves.
@@ -144,7 +138,8 @@ def engine_config(
         UsageError: a number is not positive, or larger than the compiled library allows.
         ResourceError: the weights and a page of cache do not fit into memory.
     """
-    config = {n: v for n, v in asked.items() if v is not None}
+    asked: Mapping[str, Any] = options
+    config = {n: asked[n] for n in (*LIMITS, "kv_tokens") if asked.get(n) is not None}
     problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
     if problems:
         raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")

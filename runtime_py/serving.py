@@ -19,7 +19,7 @@ from wherry import settings
 from wherry.errors import UsageError
 
 from .engine import MLCEngine
-from .loaded_model import LoadOptions
+from .load_options import LoadOptions
 
 DRAIN_SECONDS = 30  # that requests under way have after SIGTERM
 

@@ -10,7 +10,7 @@ import pytest
 
 from wherry import artifact, plugins, settings
 from wherry.errors import ArtifactError, ToolchainError, UsageError
-from wherry.runtime import jit, loading
+from wherry.runtime import AsyncMLCEngine, MLCEngine, jit, loading
 from wherry.runtime.loaded_model import LoadedModel
 
 from . import small_tokenizers as small
@@ -96,6 +96,11 @@ def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="compiled for 'cpu'"):
         load(target="cuda:sm_90")
     load(target="cpu:znver4", quant="q4f16_1")
+    with pytest.raises(UsageError, match="threads is 0"):
+        load(threads=0)
+    for open_ in (MLCEngine, AsyncMLCEngine, LoadedModel.load):
+        with pytest.raises(TypeError, match=r"unknown options color; .* context, device, kv_dtype"):
+            open_("model", color=1)
     monkeypatch.setenv("WHERRY_THREADS", "many")
     with pytest.raises(UsageError, match="WHERRY_THREADS"):
         load()
@@ -133,7 +138,7 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
     monkeypatch.setattr(jit, "compiled", compiled)
     model, _ = load("hf://org/name", quant="q4f16_1", target="cpu", kv_dtype="int8")
     assert model.name == "small"
-    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "progress": None}
+    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8"}
     assert asked == [("hf://org/name", options)]
 
 

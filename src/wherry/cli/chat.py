@@ -11,7 +11,6 @@ import click
 
 from . import interrupts, options
 from .conversation import Conversation, Message
-from .progress import shown
 from .text import text_of
 
 if TYPE_CHECKING:
@@ -27,36 +26,14 @@ _HELP = """\
 
 @click.command("chat")
 @options.model
-@options.quant
-@options.kv_dtype
-@options.target
 @options.system
 @options.sampling
-@options.engine
-def chat_command(
-    model: str,
-    quant: str | None,
-    kv_dtype: str,
-    target: str,
-    system: str | None,
-    context: int | None,
-    threads: int | None,
-    **sampling: Any,
-) -> None:
+@options.load
+def chat_command(model: str, system: str | None, **typed: Any) -> None:
     """Talk with MODEL at the terminal."""
-    from wherry.runtime import MLCEngine
-
-    with shown() as progress:
-        engine = MLCEngine(
-            model,
-            target=target,
-            quant=quant,
-            kv_dtype=kv_dtype,
-            progress=progress,
-            **options.given(context=context, threads=threads),
-        )
-    with engine:
-        converse(engine, system, options.given(**sampling))
+    loading, sampling = options.split(typed)
+    with options.opened(model, loading) as engine:
+        converse(engine, system, sampling)
 
 
 def write(pieces: Iterable[str]) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from wherry.quant.scheme import DEFAULT, schemes
+from wherry.runtime.load_options import NAMES, LoadOptions
 
+from .progress import shown
 from .text import TEXT
+
+if TYPE_CHECKING:
+    from wherry.runtime import MLCEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,7 +62,11 @@ limits = _stack(
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
 )
-engine = _stack(
+# What a model is loaded with: names of wherry.runtime.load_options.LoadOptions.
+load = _stack(
+    quant,
+    kv_dtype,
+    target,
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
     click.option(
         "--threads",
@@ -80,6 +89,16 @@ sampling = _stack(
 )
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """Those that were typed."""
-    return {name: value for name, value in values.items() if value is not None}
+def split(typed: dict[str, Any]) -> tuple[LoadOptions, dict[str, Any]]:
+    """What was typed of the options of `load`, and of all others."""
+    given = {name: value for name, value in typed.items() if value is not None}
+    loading = cast(LoadOptions, {name: given.pop(name) for name in NAMES & set(given)})
+    return loading, given
+
+
+def opened(model: str, loading: LoadOptions) -> MLCEngine:
+    """The engine of a model, after all that is missing was made; progress is shown meanwhile."""
+    from wherry.runtime import MLCEngine
+
+    with shown() as progress:
+        return MLCEngine(model, **(loading | {"progress": progress}))

@@ -9,61 +9,37 @@ import click
 
 from . import options
 from .chat import converse, write
-from .progress import shown
 from .text import TEXT, read_stdin
 
 
 @click.command("run")
 @options.model
 @click.argument("prompt", required=False, type=TEXT)
-@options.quant
-@options.kv_dtype
-@options.target
 @click.option("--completion", is_flag=True, help="Continue PROMPT as raw text; no chat template.")
 @options.system
 @options.sampling
-@options.engine
+@options.load
 def run_command(
-    model: str,
-    prompt: str | None,
-    quant: str | None,
-    kv_dtype: str,
-    target: str,
-    completion: bool,
-    system: str | None,
-    context: int | None,
-    threads: int | None,
-    **sampling: Any,
+    model: str, prompt: str | None, completion: bool, system: str | None, **typed: Any
 ) -> None:
     """Download, convert, compile, load and answer: whatever of it is missing.
 
     With PROMPT (or text on stdin) the answer goes to stdout and nothing else does. Without, a chat
     begins. --completion writes the continuation of PROMPT alone.
     """
-    from wherry.runtime import MLCEngine
-
     if prompt is None and not sys.stdin.isatty():
         prompt = read_stdin()
     if completion and prompt is None:
         raise click.UsageError("--completion continues a text. Type it as PROMPT.")
-    with shown() as progress:
-        engine = MLCEngine(
-            model,
-            target=target,
-            quant=quant,
-            kv_dtype=kv_dtype,
-            progress=progress,
-            **options.given(context=context, threads=threads),
-        )
-    fields = options.given(**sampling)
-    with engine:
+    loading, sampling = options.split(typed)
+    with options.opened(model, loading) as engine:
         if completion:
-            with engine.completions.create(prompt=prompt, stream=True, **fields) as stream:
+            with engine.completions.create(prompt=prompt, stream=True, **sampling) as stream:
                 write(c.text for chunk in stream for c in chunk.choices)
         elif prompt is not None:
-            messages = [{"role": "system", "content": system}] if system else []
-            messages.append({"role": "user", "content": prompt})
-            with engine.chat.completions.create(messages=messages, stream=True, **fields) as stream:
+            asked = [{"role": "system", "content": system}] if system else []
+            asked.append({"role": "user", "content": prompt})
+            with engine.chat.completions.create(messages=asked, stream=True, **sampling) as stream:
                 write(c.delta.content or "" for chunk in stream for c in chunk.choices)
         else:
-            converse(engine, system, fields)
+            converse(engine, system, sampling)

@@ -2,61 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from . import interrupts, options
-from .progress import shown
 
 
 @click.command("serve")
 @options.model
-@options.quant
-@options.kv_dtype
-@options.target
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--model-name", help="What clients call it; default: the model's name.")
 @click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY.")
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable.")
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
-@options.engine
-def serve_command(
-    model: str,
-    quant: str | None,
-    kv_dtype: str,
-    target: str,
-    host: str,
-    port: int,
-    model_name: str | None,
-    api_key: str | None,
-    cors: tuple[str, ...],
-    max_batch: int | None,
-    context: int | None,
-    threads: int | None,
-) -> None:
+@options.load
+def serve_command(model: str, **typed: Any) -> None:
     """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models."""
     from wherry import settings
-    from wherry.runtime import MLCEngine
     from wherry.runtime.serving import check_host, serve
 
-    api_key = api_key or settings.api_key()
-    check_host(host, api_key)  # before minutes of compiling
-    with shown() as progress:
-        engine = MLCEngine(
-            model,
-            target=target,
-            quant=quant,
-            kv_dtype=kv_dtype,
-            progress=progress,
-            **options.given(context=context, threads=threads, max_batch=max_batch),
-        )
+    loading, serving = options.split(typed)
+    api_key = serving.setdefault("api_key", settings.api_key())
+    check_host(serving["host"], api_key)  # before minutes of compiling
+    engine = options.opened(model, loading)
+
+    def on_ready(url: str) -> None:
+        click.echo(f"Serving {model} at {url}/v1", err=True)
+
     with engine, interrupts.raised():
-        serve(
-            engine,
-            host=host,
-            port=port,
-            model_name=model_name,
-            api_key=api_key,
-            cors=cors,
-            on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
-        )
+        serve(engine, on_ready=on_ready, **serving)

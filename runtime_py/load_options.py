@@ -1,0 +1,51 @@
+"""What a model may be loaded with: one record for both engines, the server and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, cast
+
+Progress = Callable[[str, int, int], None]  # what, done, in all
+
+
+class CompileOptions(TypedDict, total=False):
+    """Which compilation of a model is loaded; none of it is for a folder that is compiled."""
+
+    target: str  # what to compile for; "auto", the default, is the best of this machine
+    quant: str | None  # scheme of the weights; None: the default, q4f16_1
+    kv_dtype: str  # of keys and values: "float32", "float16", "int8"; "auto": what suits the target
+    progress: Progress | None  # what a download, a conversion and a compilation report to
+
+
+class LoadOptions(CompileOptions, total=False):
+    """CompileOptions, and how the engine is set up. None is as good as nothing."""
+
+    device: str | None  # "cpu" or "<kind>:<index>"; None: the compiled target's, index 0
+    context: int | None  # tokens of prompt and output together; None: as compiled
+    max_batch: int | None  # requests decoded together; None: as compiled
+    kv_tokens: int | None  # tokens of the KV cache in all; None: what memory allows
+    prefill_chunk: int | None  # tokens of one step at most; None: as compiled
+    threads: int | None  # of the CPU kernels; None: WHERRY_THREADS, else the core's choice
+
+
+NAMES = frozenset(LoadOptions.__annotations__)
+_COMPILE_NAMES = frozenset(CompileOptions.__annotations__)
+
+
+def checked(options: Mapping[str, Any]) -> LoadOptions:
+    """The options, if all their names are known.
+
+    Raises:
+        TypeError: as Python raises it for an argument that a function does not have.
+    """
+    if unknown := sorted(set(options) - NAMES):
+        raise TypeError(
+            f"unknown options {', '.join(unknown)}; a model is loaded with "
+            f"{', '.join(sorted(NAMES))}"
+        )
+    return cast(LoadOptions, dict(options))
+
+
+def for_compiler(options: LoadOptions) -> CompileOptions:
+    """The part that the compiler is given."""
+    return cast(CompileOptions, {n: v for n, v in options.items() if n in _COMPILE_NAMES})
