@@ -61,14 +61,15 @@ def sweep(code: str) -> None:
     Args:
         code: hash of the sources of this compiler; see `cache.key`.
     """
-    for path in leftovers():
-        discard(path)
-    for entry in unused(KEPT_SECONDS):
-        other = entry.manifest and not is_made_by(code, entry.manifest.key)
-        if other or entry.kind == "packed":
-            with suppress(InUseError, OSError):
-                remove(entry)
-                logger.info("%s was not used for long, and is removed", entry.path)
+    with suppress(OSError):  # another process sweeps, too, or nothing can be written here
+        for path in leftovers():
+            discard(path)
+        for entry in unused(KEPT_SECONDS):
+            other = entry.manifest and not is_made_by(code, entry.manifest.key)
+            if other or entry.kind == "packed":
+                with suppress(InUseError):
+                    remove(entry)
+                    logger.info("%s was not used for long, and is removed", entry.path)
 
 
 def leftovers() -> list[Path]:

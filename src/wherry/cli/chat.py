@@ -52,26 +52,26 @@ def write(pieces: Iterable[str]) -> str:
 
 def converse(engine: MLCEngine, system: str | None, fields: dict[str, Any]) -> None:
     """Read lines and answer them until the input ends."""
-    click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
 
     def opened(system: str | None) -> Conversation:
         return Conversation(engine, system, fields.get("max_tokens"))
 
-    with interrupts.raised():
-        conversation = opened(system)
-        for line in _lines():
-            command, _, rest = line.partition(" ")
-            if command == "/exit":
-                return
-            if command in ("/reset", "/system"):
-                conversation = opened(rest or (system if command == "/reset" else None))
-                click.echo("The conversation is new.", err=True)
-            elif command == "/stats":
-                click.echo(_counted(engine), err=True)
-            elif command.startswith("/"):
-                click.echo(_HELP, err=True, nl=False)
-            else:
-                _turn(engine, conversation, line, fields)
+    interrupts.raise_instead()
+    click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
+    conversation = opened(system)
+    for line in _lines():
+        command, _, rest = line.partition(" ")
+        if command == "/exit":
+            return
+        if command in ("/reset", "/system"):
+            conversation = opened(rest or (system if command == "/reset" else None))
+            click.echo("The conversation is new.", err=True)
+        elif command == "/stats":
+            click.echo(_counted(engine), err=True)
+        elif command.startswith("/"):
+            click.echo(_HELP, err=True, nl=False)
+        else:
+            _turn(engine, conversation, line, fields)
 
 
 def _counted(engine: MLCEngine) -> str:
@@ -101,6 +101,9 @@ def _turn(engine: MLCEngine, conversation: Conversation, line: str, fields: dict
     except RequestError as e:
         conversation.withdraw()
         click.echo(f"Not sent: {e}", err=True)
+    except KeyboardInterrupt:  # before the answer began
+        conversation.withdraw()
+        click.echo("[stopped]", err=True)
 
 
 def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) -> str:

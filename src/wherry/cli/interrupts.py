@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from types import FrameType
 
 from wherry import temporary
@@ -37,17 +36,13 @@ def exit_at_once() -> None:
     signal.signal(signal.SIGINT, _leave)
 
 
-@contextlib.contextmanager
-def raised() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt inside of the block: a chat's answer ends, not the chat."""
-    if signal.getsignal(signal.SIGINT) is not _leave:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, _leave)
+def raise_instead() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt: a chat's answer ends, not the chat.
+
+    There is no way back: `_watch` might see a signal of this time when that time is over.
+    """
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _watch(reader: socket.socket) -> None:

@@ -51,9 +51,7 @@ def rm_command(name: str, dry_run: bool) -> None:
         raise UsageError(f"The cache has no {name!r}; it has {names}. Type: wherry list")
     left = _remove(chosen, dry_run)
     if left:
-        raise UsageError(
-            f"{left} of {len(chosen)} are in use. End those processes, and type again."
-        )
+        raise UsageError(f"{left} of {len(chosen)} could not be removed, see above.")
 
 
 @click.group("cache")
@@ -86,13 +84,15 @@ def prune_command(older_than: float, dry_run: bool) -> None:
 
 
 def _remove(chosen: Iterable[Entry], dry_run: bool) -> int:
-    """Remove entries, a line each; the number of those that are in use."""
+    """Remove entries, a line each; the number of those that had to stay."""
     freed = left = 0
     for entry in chosen:
         try:
             if not dry_run:
                 pruning.remove(entry)
-        except InUseError as e:
+        except FileNotFoundError:  # somebody else was quicker
+            continue
+        except (InUseError, OSError) as e:
             left += 1
             click.echo(f"Left: {e}", err=True)
             continue

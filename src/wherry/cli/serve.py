@@ -31,5 +31,6 @@ def serve_command(model: str, **typed: Any) -> None:
     def on_ready(url: str) -> None:
         click.echo(f"Serving {model} at {url}/v1", err=True)
 
-    with engine, interrupts.raised():
+    with engine:
+        interrupts.raise_instead()
         serve(engine, on_ready=on_ready, **serving)
