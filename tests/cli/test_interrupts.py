@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -119,6 +120,24 @@ def test_while_it_compiles(cache, tmp_path, phase):
     assert ends_at_once(process) == b""
     assert not out.exists() and leftovers(out) == []
     assert temporary_folders(cache) == []
+
+
+@pytest.mark.cpu
+def test_on_a_terminal_the_line_takes_the_place_of_the_bar(cache):
+    ours, theirs = os.openpty()
+    process = started("compile", "demo", stderr=theirs, WHERRY_CACHE=str(cache), TERM="xterm")
+    os.close(theirs)
+    seen = b""
+    while b"Compiling" not in seen:
+        seen += os.read(ours, 4096)
+    interrupt(process)
+    with contextlib.suppress(OSError):  # how the end of a terminal looks
+        while piece := os.read(ours, 4096):
+            seen += piece
+    os.close(ours)
+    assert process.wait() == 130
+    assert b"\x1b[?25l" in seen  # the bar has hidden the cursor
+    assert seen.endswith(b"\r\x1b[2K\x1b[?25hInterrupted.\r\n")
 
 
 @pytest.fixture(scope="module")

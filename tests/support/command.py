@@ -45,13 +45,13 @@ def python(script: str, *arguments: str, **env: str) -> str:
     return done.stdout
 
 
-def started(*arguments: str, **env: str) -> subprocess.Popen[bytes]:
+def started(*arguments: str, stderr: int = subprocess.PIPE, **env: str) -> subprocess.Popen[bytes]:
     """Begin it as a terminal does: a group of processes of its own, that hears Ctrl-C."""
     return subprocess.Popen(
         [sys.executable, "-m", "wherry", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         env=environment(**env),
         start_new_session=True,
         # A process that a script starts in the background ignores the signal.

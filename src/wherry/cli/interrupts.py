@@ -17,7 +17,7 @@ from types import FrameType
 from wherry import temporary
 
 INTERRUPTED = 130  # exit code, as shells have it: 128 + SIGINT
-_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
+_UNDO_BAR = "\r\x1b[2K\x1b[?25h"  # clears the line, and shows the cursor that a bar hides
 _STDERR = 2
 _leaving = threading.Lock()
 
@@ -59,6 +59,6 @@ def _leave(number: int, frame: FrameType | None) -> None:
     with _leaving:
         line = "Interrupted.\n"
         with contextlib.suppress(OSError):  # stderr may be closed
-            os.write(_STDERR, (_SHOW_CURSOR + line if os.isatty(_STDERR) else line).encode())
+            os.write(_STDERR, (_UNDO_BAR + line if os.isatty(_STDERR) else line).encode())
         temporary.remove_all()
         os._exit(INTERRUPTED)
