@@ -12,7 +12,8 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -25,16 +26,29 @@ _TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # .NAME.
 _STILL_WRITTEN = 3600  # seconds since a temporary file changed, in which somebody may write it
 
 
-def remove(entry: Entry) -> None:
-    """Remove an entry.
+def freed(chosen: Iterable[Entry]) -> int:
+    """Bytes that the removal of entries frees: a file goes with the last of its links."""
+    links: Counter[tuple[int, int]] = Counter()
+    stats: dict[tuple[int, int], os.stat_result] = {}
+    for entry in chosen:
+        for _, stat in files(entry.path):
+            inode = (stat.st_dev, stat.st_ino)
+            links[inode] += 1
+            stats[inode] = stat
+    return sum(s.st_size for inode, s in stats.items() if s.st_nlink <= links[inode])
+
+
+def remove(entry: Entry) -> int:
+    """Remove an entry; the bytes that are freed.
 
     Raises:
         InUseError: another process makes it or uses it.
     """
+    count = freed([entry])
     if entry.kind == "programs":  # a driver's run time has the folder open for new ones
         for path, _ in files(entry.path):
             path.unlink(missing_ok=True)
-        return
+        return count
     with ExitStack() as held:
         held.enter_context(nobody_makes(entry.path))
         held.enter_context(nobody_uses(entry.path))
@@ -45,6 +59,7 @@ def remove(entry: Entry) -> None:
         shutil.rmtree(entry.path.parent / "refs", ignore_errors=True)
         with suppress(OSError):  # another download has begun
             entry.path.parent.rmdir()
+    return count
 
 
 def unused(older_than: float) -> list[Entry]:

@@ -106,7 +106,7 @@ class TestContents:
         wait_for(chat, lambda: b"Type a message" in chat.stderr.readline())
         refused = wherry("rm", "demo")
         assert refused.returncode == 2 and "is in use by another process" in refused.stderr
-        assert list(filled.glob("models/[!.]*/model.so"))
+        assert len(listed()) == 3
         out, _ = chat.communicate(b"What is 2 plus 3?\n")
         assert chat.returncode == 0 and b"5" in out
         assert wherry("rm", "demo").returncode == 0
@@ -169,6 +169,36 @@ def test_a_use_ends_with_its_owner(place):
         pruning.remove(entry)
     pruning.remove(entry)
     assert list((place / "models").iterdir()) == []
+
+
+def test_a_file_goes_with_the_last_of_its_links(place):
+    for kind in ("weights", "models"):
+        (place / kind / "x").mkdir(parents=True)
+    (place / "weights" / "x" / "w").write_bytes(b"." * 1000)
+    os.link(place / "weights" / "x" / "w", place / "models" / "x" / "w")
+    (place / "models" / "x" / "m").write_bytes(b"." * 10)
+    weights, model = cache.entries()
+    assert (weights.bytes, model.bytes) == (1000, 10)
+    assert pruning.freed([weights, model]) == 1010
+    assert pruning.remove(weights) == 0
+    assert pruning.remove(model) == 1010
+
+
+def test_a_download_is_named_as_on_the_hub(place):
+    home = place / "hub" / "org--name"
+    for commit in ("a" * 40, "b" * 40):
+        (home / commit).mkdir(parents=True)
+        (home / commit / "config.json").write_text("{}")
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("a" * 40)
+    (place / "weights" / "org-name-q4f16_1-0123").mkdir(parents=True)
+    found = cache.entries()
+    assert {entry.name for entry in found} == {"org/name"}
+    assert [entry.about for entry in found] == ["a" * 8, "b" * 8, "q4f16_1"]
+    pruning.remove(found[0])
+    assert (home / "refs").is_dir()
+    pruning.remove(found[1])
+    assert not home.exists()
 
 
 @pytest.mark.cpu

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -49,9 +49,17 @@ def rm_command(name: str, dry_run: bool) -> None:
     if not chosen:
         names = ", ".join(sorted({entry.name for entry in found if entry.name})) or "nothing"
         raise UsageError(f"The cache has no {name!r}; it has {names}. Type: wherry list")
-    left = _remove(chosen, dry_run)
+    if dry_run:
+        _would_go(chosen)
+        return
+    models = [entry for entry in chosen if entry.kind == "model"]
+    count, left = _remove(models)  # first: what they are made of stays with one that is in use
+    if not left:
+        more, left = _remove([entry for entry in chosen if entry.kind != "model"])
+        count += more
+    click.echo(f"{size(count)} freed in {settings.cache_dir()}", err=True)
     if left:
-        raise UsageError(f"{left} of {len(chosen)} could not be removed, see above.")
+        raise UsageError(f"Not all of {name} could be removed, see above.")
 
 
 @click.group("cache")
@@ -74,30 +82,40 @@ def prune_command(older_than: float, dry_run: bool) -> None:
 
     What a running process makes or uses stays.
     """
+    old = {entry.path for entry in pruning.unused(older_than)}
+    chosen = [entry for entry in named() if entry.path in old]
     leftovers = pruning.leftovers()
     for path in leftovers:
         click.echo(f"leftover  {path}")
-        if not dry_run:
-            pruning.discard(path)
-    old = {entry.path for entry in pruning.unused(older_than)}
-    _remove([entry for entry in named() if entry.path in old], dry_run)
+    if dry_run:
+        _would_go(chosen)
+        return
+    for path in leftovers:
+        pruning.discard(path)
+    count, _ = _remove(chosen)
+    click.echo(f"{size(count)} freed in {settings.cache_dir()}", err=True)
 
 
-def _remove(chosen: Iterable[Entry], dry_run: bool) -> int:
-    """Remove entries, a line each; the number of those that had to stay."""
-    freed = left = 0
+def _would_go(chosen: Sequence[Entry]) -> None:
+    for entry in chosen:
+        click.echo(_row(entry))
+    click.echo(f"{size(pruning.freed(chosen))} would be freed in {settings.cache_dir()}", err=True)
+
+
+def _remove(chosen: Iterable[Entry]) -> tuple[int, int]:
+    """Remove entries, a line each; the bytes freed, and the number of those that had to stay."""
+    count = left = 0
     for entry in chosen:
         try:
-            if not dry_run:
-                pruning.remove(entry)
+            count += pruning.remove(entry)
+            click.echo(_row(entry))
         except FileNotFoundError:  # somebody else was quicker
             continue
         except (InUseError, OSError) as e:
             left += 1
             click.echo(f"Left: {e}", err=True)
-            continue
-        freed += entry.bytes
-        click.echo(f"{entry.kind:<9} {entry.name:<28} {entry.about:<30} {size(entry.bytes):>10}")
-    verb = "would be freed" if dry_run else "freed"
-    click.echo(f"{size(freed)} {verb} in {settings.cache_dir()}", err=True)
-    return left
+    return count, left
+
+
+def _row(entry: Entry) -> str:
+    return f"{entry.kind:<9} {entry.name:<28} {entry.about}"
