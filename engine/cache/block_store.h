@@ -40,9 +40,10 @@ class BlockStore {
   // at all: if the block is there already, or (then save is false) there is no room in the queue.
   virtual bool save(const ChainKey& key, const int32_t* tokens, size_t n,
                     const std::function<void(void*)>& read) = 0;
-  // These blocks have been of use, in memory or from here: they are the last to be evicted. Of blocks
-  // touched in one call the last of a chain go first, so call it with all of a request's chain when
-  // the request ends: blocks are saved and loaded with the beginning first, which is then the oldest.
+  // These blocks have been of use, in memory or from here: they are the last to be evicted. Of
+  // blocks touched in one call the last of a chain go first, so call it with all of a request's
+  // chain when the request ends: blocks are saved and loaded with the beginning first, which is
+  // then the oldest.
   virtual void touch(const ChainKey* keys, size_t n) = 0;
   // Waits until everything queued is done.
   virtual void flush() = 0;

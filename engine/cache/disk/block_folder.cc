@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kSecond = 1000000000;  // ns
 // A chain is of no use without its beginning, so of blocks used at one time the last ones go first:
 // each is taken for a little older than the one before it.
-constexpr int64_t kDepthAge = 10000;  // ns
+constexpr int64_t kDepthAge = 10000;    // ns
 constexpr uint64_t kAllocation = 4096;  // what file systems round a file up to
 constexpr size_t kDigits = 64;          // of a key
 constexpr char kBlockSuffix[] = ".block", kIncomingSuffix[] = ".tmp";

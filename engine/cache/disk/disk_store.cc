@@ -69,7 +69,7 @@ bool DiskStore::load(const ChainKey& key, const int32_t* tokens, size_t n, void*
     if (found != pending_.end() && found->second->filled) {
       const Pending& block = *found->second;
       if (block.label.tokens != label.tokens) return false;
-      std::memcpy(out, block.file.data() + label.header_bytes(), label.block_bytes);
+      std::memcpy(out, block.file.data.get() + label.header_bytes(), label.block_bytes);
       ++stats_.loaded;
       return true;
     }
@@ -91,7 +91,7 @@ bool DiskStore::save(const ChainKey& key, const int32_t* tokens, size_t n,
   std::shared_ptr<Pending> block = reserve({key, {tokens, tokens + n}, options_.block_bytes});
   if (block == nullptr) return false;
   try {
-    read(block->file.data() + block->label.header_bytes());
+    read(block->file.data.get() + block->label.header_bytes());
   } catch (...) {
     Lock lock(mutex_);
     forget(block);
@@ -122,7 +122,9 @@ std::shared_ptr<DiskStore::Pending> DiskStore::reserve(const BlockLabel& label) 
       buffers_.pop_back();
     }
   }
-  block->file.resize(label.file_bytes());
+  if (block->file.size < label.file_bytes()) {  // not cleared: all of it is written
+    block->file = {std::unique_ptr<char[]>(new char[label.file_bytes()]), label.file_bytes()};
+  }
   return block;
 }
 
@@ -214,8 +216,9 @@ void DiskStore::write_next(Lock& lock) {
   // Those who load the block meanwhile read what lies behind the header.
   if (!off) {
     try {
-      seal_block(block->label, block->file.data());
-      folder_.write(block->label.key, block->file.data(), block->label.file_bytes(), block->time);
+      seal_block(block->label, block->file.data.get());
+      folder_.write(block->label.key, block->file.data.get(), block->label.file_bytes(),
+                    block->time);
     } catch (const std::exception& error) {
       problem = error.what();
     }

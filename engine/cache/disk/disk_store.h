@@ -48,12 +48,16 @@ class DiskStore : public BlockStore {
   using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
 
+  struct Buffer {
+    std::unique_ptr<char[]> data;
+    size_t size = 0;  // bytes
+  };
   // From save() until it is written.
   struct Pending {
     BlockLabel label;
-    std::vector<char> file;  // header, block
-    int64_t time = 0;        // of save(), wall_clock
-    bool filled = false;     // the block is there
+    Buffer file;          // header, block
+    int64_t time = 0;     // of save(), wall_clock
+    bool filled = false;  // the block is there
   };
   struct Touch {
     ChainKey key;
@@ -76,7 +80,7 @@ class DiskStore : public BlockStore {
   std::condition_variable work_, idle_;
   std::unordered_map<ChainKey, std::shared_ptr<Pending>, ChainKeyHash> pending_;
   std::deque<std::shared_ptr<Pending>> queue_;  // of them, those that are filled
-  std::vector<std::vector<char>> buffers_;      // to use again
+  std::vector<Buffer> buffers_;                 // to use again
   std::deque<ChainKey> ahead_;
   std::deque<Touch> touches_;
   BlockStoreStats stats_;
