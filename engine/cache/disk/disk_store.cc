@@ -12,7 +12,8 @@ namespace wherry {
 
 namespace {
 
-constexpr size_t kFewestQueued = 4;                             // blocks
+constexpr size_t kKeptBytes = 8 << 20;  // of buffers, when nothing is queued: new memory is slow
+constexpr size_t kFewestQueued = 4;     // blocks
 constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;  // keys that wait; more are ignored
 
 // Signals are the program's, and its other threads'. One is ours: a limit on file sizes (ulimit -f)
@@ -132,7 +133,8 @@ void DiskStore::forget(const std::shared_ptr<Pending>& block) {
   buffers_.push_back(std::move(block->file));
   pending_.erase(block->label.key);
   if (pending_.empty()) {
-    buffers_.clear();  // an idle store takes no memory
+    size_t kept = kKeptBytes / std::max<size_t>(1, options_.block_bytes);
+    buffers_.resize(std::min(buffers_.size(), kept));
     idle_.notify_all();
   }
 }

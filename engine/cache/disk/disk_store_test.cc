@@ -344,6 +344,8 @@ TEST(killed_writers_leave_nothing_behind) {
         store.flush();
       }
     });
+    std::string second = path_of(folder.path(), chain_of(100 * attempt, 2, kBytes)[1].key);
+    for (int i = 0; i < 5000 && !fs::exists(second); ++i) usleep(100);
     while (count_incoming(folder.path()) == 0) usleep(100);
     writer.kill();
     if (count_incoming(folder.path()) > 0) ++torn;
@@ -361,6 +363,7 @@ TEST(killed_writers_leave_nothing_behind) {
       ++right;
     }
   }
+  CHECK(right > 0);
   BlockLabel next = chain_of(-1, 1, kBytes)[0];
   CHECK(save(store, next));  // no lock was left held
   store.flush();
