@@ -84,6 +84,16 @@ def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_mod
 
 
 @pytest.mark.cpu
+def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_model):
+    """Less than 2.5 times; powers of two as their scales would cost 3.5 times."""
+    exact = logits_of(demo_model, demo_texts)
+    round_weights(demo_model, "q8f16_1")
+    rounded = logits_of(demo_model, demo_texts)
+    ours = our_logits("q8f16_1", demo_texts)
+    assert 1e-9 < divergence(rounded, ours) < 2.5 * divergence(exact, rounded)
+
+
+@pytest.mark.cpu
 def test_an_int8_cache_costs_little(demo_texts):
     half, whole = (our_logits("q4f16_1", demo_texts, kv) for kv in ("float16", "int8"))
     assert 0 < divergence(half, whole) < 1.5e-3
