@@ -56,7 +56,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         Query = T.match_buffer(query_indptr, (r1,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
         Out = T.match_buffer(out, (n, h, e), "float32")
         _emitter(spec, isa, Q, Position, Sequence, Query, Indptr, Ids, Pages, Out).emit(n, p)
 
