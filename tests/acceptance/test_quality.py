@@ -62,8 +62,10 @@ def logits_of(model: torch.nn.Module, texts: list[list[int]]) -> np.ndarray:
         return np.concatenate([model(torch.tensor([ids])).logits[0].numpy() for ids in texts])
 
 
-def our_logits(quant: str, texts: list[list[int]], kv_dtype: str = "float32") -> np.ndarray:
-    run = Runner(compiled(DEMO, quant=quant, kv_dtype=kv_dtype))
+def our_logits(
+    quant: str, texts: list[list[int]], kv_dtype: str = "float32", activations: str = "auto"
+) -> np.ndarray:
+    run = Runner(compiled(DEMO, quant=quant, kv_dtype=kv_dtype, activations=activations))
     return np.concatenate([run.step({n: ids})[n] for n, ids in enumerate(texts)])
 
 
@@ -93,6 +95,14 @@ def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_mod
     rounded = logits_of(demo_model, demo_texts)
     ours = our_logits("q8f16_1", demo_texts)
     assert 1e-9 < divergence(rounded, ours) < 2.5 * divergence(exact, rounded)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("quant", ["q4f16_1", "q8f32_1"])
+def test_float_activations_cost_nothing(demo_texts, demo_model, quant):
+    round_weights(demo_model, quant)
+    rounded = logits_of(demo_model, demo_texts)
+    assert divergence(rounded, our_logits(quant, demo_texts, activations="float")) < 2e-8
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +148,6 @@ def test_an_int8_cache_holds_sharp_attention(demo_texts, sharp_model):
         triples = zip(exact, other, generated, strict=True)
         return sum(int((a.argmax(-1) != b.argmax(-1))[where].sum()) for a, b, where in triples)
 
-    print(differ(half), differ(ours), divergence(np.concatenate(exact), np.concatenate(half)),divergence(np.concatenate(exact), np.concatenate(ours)))
     assert differ(half) < 24  # of 480; no cache is without effect here
     assert differ(ours) < 48
     assert divergence(np.concatenate(exact), np.concatenate(ours)) < 0.05

@@ -104,6 +104,27 @@ def test_all_int8_dot_products_give_the_same_bits(int8_machines, scheme, largest
     np.testing.assert_allclose(results[0][2, 8:16], -low * 32 * sums[8:16], rtol=1e-5)
 
 
+@pytest.mark.parametrize("scheme", ["q4", "q8"])
+def test_float_activations(int8_machines, scheme):
+    """Exact up to float32, row by row the same bits, and those on every machine."""
+    rng = np.random.default_rng(8)
+    stored, weight = portable(rng, 80, 72, scheme, "float16")
+    x = rng.standard_normal((13, 72)).astype("float32")
+    results = []
+    for machine in int8_machines:
+        kernels = CpuKernels(machine.isa, activations="float")
+        linear = kernels.linear(spec_of(80, 72, scheme, "float16"))
+        weights, compute = packed(machine, linear, stored), machine.build(linear.compute)
+        results.append(compute(x, *weights, np.zeros((13, 80), "float32"))[-1])
+        for row in range(13):
+            alone = compute(x[row : row + 1], *weights, np.zeros((1, 80), "float32"))[-1]
+            assert np.array_equal(alone[0], results[-1][row])
+    expected = x.astype("float64") @ weight.T.astype("float64")
+    assert np.abs(results[0] - expected).max() < 2e-6 * np.abs(expected).max()
+    for result in results[1:]:
+        assert np.array_equal(result, results[0])
+
+
 def test_float16_scales_are_converted_exactly(more_machines):
     """Subnormal and negative ones too: the bits are those of the same scales as float32."""
     rng = np.random.default_rng(4)

@@ -32,6 +32,14 @@ kv_dtype = click.option(
     show_default=True,
     help="How keys and values are kept; auto: what suits the target.",
 )
+activations = click.option(
+    "--activations",
+    type=click.Choice(["auto", "int8", "float"]),
+    default="auto",
+    show_default=True,
+    help="What 4- and 8-bit weights are multiplied by. On CPUs auto is int8, with a scale for each "
+    "32, whatever the scheme; float is closer to the model, and slower. GPUs have float alone.",
+)
 target = click.option(
     "--target",
     default="auto",

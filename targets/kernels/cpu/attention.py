@@ -35,7 +35,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
     """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements."""
     if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0:
         return None
-    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    h, e = spec.heads, spec.head_dim
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def paged_attention(

@@ -4,7 +4,8 @@ With an int8 dot product: activations become int8, with a scale for each 32 of a
 of the kernel (quantize_rows.py); a group's integer dot product starts at -zero * sum(activations),
 so the zero point is free (some take it from the weights first, and start at 0). Integers are exact
 and every variant rounds the same float operations: all that have FMA give the same bits.
-Elsewhere: activations stay float32 and integers become floats. Both add the groups from first to
+With float activations, asked for or because there is no int8 dot product: integers become floats,
+exactly, and are multiplied in float32. Both add the groups from first to
 last into one accumulator a row and panel.
 """
 
@@ -220,10 +221,6 @@ def _float_group(
 ) -> None:
     """Emit sums += the first `used` weights of group g, scaled."""
     ramp, height = T.ramp(*_RAMP), int(sums.shape[0])
-
-    def all_lanes(integer: int) -> Any:
-        return T.broadcast(T.int32(integer), PANEL)
-
     with T.sblock("group"):
         T.reads()
         T.writes()
@@ -231,14 +228,12 @@ def _float_group(
         for i in range(height):
             T.buffer_store(parts, v.splat(0.0, PANEL), [i, ramp])
         for j in range(layout.words):
-            words = v.let(W[p, g, j, T.ramp(*_RAMP)])
+            word = v.let(W[p, g, j, T.ramp(*_RAMP)])
+            weights = _in_place(word, layout) if isa.lanes == PANEL else _converted(word, layout)
             for shift, element in layout.places(j):
                 if element >= used:
                     continue
-                integer = T.bitwise_and(
-                    T.shift_right(words, all_lanes(shift)), all_lanes(layout.mask)
-                )
-                weight = v.let(T.Cast("float32x16", integer - all_lanes(layout.zero)))
+                weight = v.let(weights(shift))
                 for i in range(height):
                     x = v.splat(X[row + i, g * GROUP + element], PANEL)
                     added = v.fma(x, weight, parts[i, ramp], PANEL, isa.fma)
@@ -247,3 +242,41 @@ def _float_group(
         for i in range(height):
             added = v.fma(parts[i, ramp], scale, sums[i, ramp], PANEL, isa.fma)
             T.buffer_store(sums, added, [i, ramp])
+
+
+def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
+    """The float32 of the integer at a shift of `word`, less its zero point: exact."""
+
+    def weight(shift: int) -> Any:
+        shifts, mask, zero = (
+            T.broadcast(T.int32(n), PANEL) for n in (shift, layout.mask, layout.zero)
+        )
+        integer = T.bitwise_and(T.shift_right(word, shifts), mask)
+        return T.Cast("float32x16", integer - zero)
+
+    return weight
+
+
+_MANTISSA = 23  # bits of a float
+
+
+def _in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
+    """As `_converted`, in two instructions of AVX512 for four: a quarter of the time of one row.
+
+    An integer n stays where it is, as a part of the mantissa of 2^e + n, for the e that makes its
+    lowest bit 1; one instruction masks it and adds the exponent, one subtracts 2^e + zero. The
+    upper integers of a word are shifted to places of lower ones first.
+    """
+    down = {4: 12, 8: 16}[layout.bits]
+    upper = v.let(T.shift_right(word, T.broadcast(T.int32(down), PANEL)))
+
+    def weight(shift: int) -> Any:
+        low = shift + layout.bits <= _MANTISSA
+        source, place = (word, shift) if low else (upper, shift - down)
+        exponent = _MANTISSA - place
+        constants = (layout.mask << place, (127 + exponent) << _MANTISSA)
+        mask, bits = (T.broadcast(T.int32(n), PANEL) for n in constants)
+        number = T.reinterpret("float32x16", T.bitwise_or(T.bitwise_and(source, mask), bits))
+        return number - v.splat(2.0**exponent + layout.zero, PANEL)
+
+    return weight
