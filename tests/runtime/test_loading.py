@@ -135,13 +135,10 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
         return folder
 
     monkeypatch.setattr(jit, "compiled", compiled)
-    model, _ = load(
-        "hf://org/name", quant="q4f16_1", target="cpu", kv_dtype="int8", activations="float"
-    )
+    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "activations": "float"}
+    model, _ = load("hf://org/name", **options)
     assert model.name == "small"
-    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "progress": None}
-    options["activations"] = "float"
-    assert asked == [("hf://org/name", options)]
+    assert asked == [("hf://org/name", options | {"progress": None})]
 
 
 def test_packed_weights_belong_to_the_content(folder, cache):
