@@ -25,7 +25,7 @@ lint: $(VENV)/.tested
 
 # The core and its C++ tests, plain and under the sanitizers.
 native: $(VENV)/.tested
-	for preset in dev asan; do \
+	for preset in dev asan tsan; do \
 	  PATH="$(abspath $(BIN)):$$PATH" cmake --preset $$preset -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
 	  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $$preset && \
 	  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $$preset || exit 1; \

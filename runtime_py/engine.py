@@ -124,8 +124,8 @@ class MLCEngine(BaseEngine):
 
     Args:
         model: a compiled folder, or what `wherry compile` accepts: it is compiled, once.
-        options: of LoadOptions: target, quant, kv_dtype, device, context, max_batch, kv_tokens,
-            prefill_chunk, threads, progress.
+        options: of LoadOptions: target, quant, kv_dtype, activations, device, context, max_batch,
+            kv_tokens, prefill_chunk, threads, progress.
 
     Raises:
         ArtifactError: the compiled folder is damaged, or does not fit this machine.

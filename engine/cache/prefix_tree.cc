@@ -33,6 +33,13 @@ std::pair<const PrefixNode*, int64_t> likest(const PrefixNode& node, const int32
   return best;
 }
 
+// The half page that a page of these tokens has everything of.
+const PrefixNode* half_of(const PrefixNode& parent, const int32_t* tokens, int64_t n) {
+  auto [half, length] = likest(parent, tokens, n);
+  bool whole = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
+  return whole ? half : nullptr;
+}
+
 }  // namespace
 
 PrefixTree::PrefixTree(std::vector<PagePool*> pools, std::vector<int64_t> windows, PagePool* slots,
@@ -104,6 +111,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
   node->pages.assign(pools_.size(), -1);
   node->used = ++clock_;
   PrefixNode* added = node.get();
+  const PrefixNode* half = half_of(parent, tokens, n);
   delist(parent);
   parent.children.emplace(added->tokens, std::move(node));
   for (size_t group = 0; group < pages.size(); ++group) {
@@ -112,13 +120,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
     added->pages[group] = pages[group];
   }
   enlist(*added);
-  // A half page that this one begins with has nothing that this one has not.
-  auto [half, length] = likest(parent, tokens, n - 1);
-  auto it = half ? parent.children.find(half->tokens) : parent.children.end();
-  if (half && half != added && length == static_cast<int64_t>(half->tokens.size()) && length < n &&
-      !held_elsewhere(*half)) {
-    remove(*it->second);
-  }
+  if (half && !held_elsewhere(*half)) remove(*parent.children.at(half->tokens));
   return added;
 }
 
@@ -135,10 +137,14 @@ void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
   enlist(node);
 }
 
+// The last page counts as the newest: what a prefix goes on from is at its end.
 void PrefixTree::touch(PrefixNode& node) {
+  uint64_t depth = 0;
+  for (PrefixNode* n = &node; !n->is_root(); n = n->parent) ++depth;
+  uint64_t time = clock_ += depth;
   for (PrefixNode* n = &node; !n->is_root(); n = n->parent) {
     delist(*n);
-    n->used = ++clock_;
+    n->used = time--;
     enlist(*n);
   }
 }

@@ -81,6 +81,7 @@ class PrefixTree {
 
   // Pages that evict() could free.
   int64_t idle(size_t group) const;
+  size_t groups() const { return pools_.size(); }
 
   // Called before a node goes.
   std::function<void(PrefixNode&)> on_remove;

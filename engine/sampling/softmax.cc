@@ -5,8 +5,10 @@
 #include <limits>
 
 // The loops over the vocabulary, once for each width of vector; the loader takes the machine's.
-// Where the C library cannot choose (it needs indirect functions), the least of them.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+// Where the C library cannot choose (it needs indirect functions), the least of them; so under the
+// sanitizers, whose run time is not there yet when it chooses.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #if defined(__has_attribute)
 #if __has_attribute(target_clones)
 #define WHERRY_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -1,0 +1,247 @@
+#include "cache/disk/block_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cache/disk/folder_lock.h"
+#include "testing/blocks.h"
+#include "testing/processes.h"
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::chain_of;
+using testing::ChildProcess;
+using testing::content_of;
+using testing::file_of;
+
+constexpr size_t kBlock = 8000;  // bytes; with the header, two of the file system's 4096
+constexpr uint64_t kAllocated = 8192;
+
+struct Bench {
+  testing::TemporaryFolder root;
+  std::string path = root.path() + "/cache";
+
+  static void write(BlockFolder& folder, const BlockLabel& label) {
+    std::string file = file_of(label);
+    folder.write(label.key, file.data(), file.size(), wall_clock());
+  }
+  static bool reads(const BlockFolder& folder, const BlockLabel& label) {
+    std::string out(label.block_bytes, '\0');
+    return folder.read(label, out.data()) == BlockRead::kGood && out == content_of(label);
+  }
+  // Which of the labels are there, as digits.
+  static std::string present(const BlockFolder& folder, const std::vector<BlockLabel>& labels) {
+    std::string found;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (folder.has(labels[i].key)) found += std::to_string(i);
+    }
+    return found;
+  }
+  std::string make_incoming(const std::string& name, const std::string& content) {
+    fs::create_directories(path + "/incoming");
+    return root.write("cache/incoming/" + name, content);
+  }
+};
+
+// First pages of n texts: no chain among them.
+std::vector<BlockLabel> texts(int n) {
+  std::vector<BlockLabel> labels;
+  for (int text = 0; text < n; ++text) labels.push_back(chain_of(text, 1, kBlock)[0]);
+  return labels;
+}
+
+TEST(a_block_is_there_for_every_process) {
+  Bench bench;
+  BlockFolder folder(bench.path, 1 << 20);
+  BlockLabel label = texts(1)[0];
+  CHECK(!folder.has(label.key));
+  CHECK(!Bench::reads(folder, label));
+  Bench::write(folder, label);
+  CHECK(folder.has(label.key));
+  CHECK_EQ(folder.bytes(), kAllocated);
+  Bench::write(folder, label);  // it is there already
+  CHECK_EQ(folder.bytes(), kAllocated);
+  ChildProcess child([&] { CHECK(Bench::reads(BlockFolder(bench.path, 1 << 20), label)); });
+  CHECK(child.succeeded());
+}
+
+TEST(only_the_owner_can_read) {
+  Bench bench;
+  BlockFolder folder(bench.path + "/", 1 << 20);  // the slash is no folder
+  BlockLabel label = texts(1)[0];
+  Bench::write(folder, label);
+  CHECK(fs::is_regular_file(bench.path + "/lock"));
+  for (const auto& entry : fs::recursive_directory_iterator(bench.root.path())) {
+    CHECK_EQ(static_cast<int>(entry.status().permissions()) & 077, 0);
+  }
+}
+
+TEST(a_relative_folder_stays_where_it_was) {
+  Bench bench;
+  ChildProcess child([&] {
+    CHECK_EQ(chdir(bench.root.path().c_str()), 0);
+    BlockFolder folder("cache", 1 << 20);
+    CHECK_EQ(chdir("/"), 0);
+    Bench::write(folder, texts(1)[0]);
+  });
+  CHECK(child.succeeded());
+  CHECK(BlockFolder(bench.path, 1 << 20).has(texts(1)[0].key));
+}
+
+TEST(a_refused_block_is_removed) {
+  Bench bench;
+  BlockFolder folder(bench.path, 1 << 20);
+  BlockLabel label = texts(1)[0], foreign = label;
+  foreign.tokens[3] = -1;
+  Bench::write(folder, foreign);
+  CHECK(!Bench::reads(folder, label));
+  CHECK(!folder.has(label.key));
+  Bench::write(folder, label);
+  CHECK(Bench::reads(folder, label));
+}
+
+TEST(the_least_recently_used_go_first) {
+  Bench bench;
+  std::vector<BlockLabel> labels = texts(6);
+  BlockFolder folder(bench.path, 4 * kAllocated + kAllocated / 2);
+  int64_t now = wall_clock();
+  for (int i = 0; i < 4; ++i) {
+    Bench::write(folder, labels[i]);
+    folder.touch(labels[i].key, now + i);
+  }
+  folder.touch(labels[0].key, now + 10);
+  Bench::write(folder, labels[4]);
+  CHECK_EQ(Bench::present(folder, labels), "0234");
+  folder.touch(labels[4].key, now + 11);
+  BlockFolder later(bench.path, 4 * kAllocated + kAllocated / 2);  // after a restart
+  later.touch(labels[2].key, now + 12);
+  Bench::write(later, labels[5]);
+  CHECK_EQ(Bench::present(later, labels), "0245");
+  CHECK_EQ(later.evicted(), 1u);
+  CHECK(later.bytes() <= 4 * kAllocated + kAllocated / 2);
+}
+
+TEST(of_a_chain_the_end_goes_first) {
+  Bench bench;
+  std::vector<BlockLabel> chain = chain_of(1, 6, kBlock);
+  BlockFolder folder(bench.path, 6 * kAllocated);
+  for (const BlockLabel& label : chain) Bench::write(folder, label);
+  int64_t now = wall_clock();
+  for (const BlockLabel& label : chain) folder.touch(label.key, now);
+  CHECK_EQ(Bench::present(folder, chain), "012345");
+  BlockFolder smaller(bench.path, 3 * kAllocated + kAllocated / 2);  // by another process
+  smaller.sweep();
+  CHECK_EQ(Bench::present(smaller, chain), "012");
+}
+
+TEST(a_block_larger_than_the_limit_evicts_nothing) {
+  Bench bench;
+  std::vector<BlockLabel> labels = texts(2);
+  BlockFolder folder(bench.path, kAllocated);
+  Bench::write(folder, labels[0]);
+  labels[1].block_bytes = 3 * kBlock;
+  std::string error = ERROR_OF(WHERRY_INTERNAL, Bench::write(folder, labels[1]));
+  CHECK_CONTAINS(error, "no room for a block of 24576 bytes, the limit (\"cache_bytes\") is 8192");
+  CHECK_EQ(Bench::present(folder, labels), "0");
+}
+
+TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
+  Bench bench;
+  std::vector<BlockLabel> labels = texts(3);
+  std::string dead = bench.make_incoming("12345-0.tmp", "half a block");
+  std::string alive = bench.make_incoming("12345-1.tmp", std::string(kBlock, 'x'));
+  int fd = ::open(alive.c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(try_lock(fd));
+  BlockFolder folder(bench.path, 4 * kAllocated - 1);
+  folder.sweep();
+  CHECK(!fs::exists(dead));
+  CHECK(fs::exists(alive));
+  CHECK_EQ(folder.bytes(), kAllocated);
+  for (const BlockLabel& label : labels) Bench::write(folder, label);
+  CHECK_EQ(folder.bytes(), 3 * kAllocated);  // of them, two blocks
+  CHECK(fs::exists(alive));
+  unlock_and_close(fd);
+  folder.sweep();
+  CHECK(!fs::exists(alive));
+  CHECK_EQ(folder.bytes(), 2 * kAllocated);
+}
+
+TEST(what_is_not_ours_stays) {
+  Bench bench;
+  BlockLabel label = texts(1)[0];
+  std::string digits = label.key.hex();
+  bench.make_incoming("notes.tmp", "mine");
+  bench.make_incoming("1-2.txt", "mine");
+  fs::create_directories(bench.path + "/ab");
+  fs::create_directories(bench.path + "/photos");
+  bench.root.write("cache/ab/a.block", std::string(100000, 'x'));
+  bench.root.write("cache/ab/" + digits + ".block.bak", "mine");
+  bench.root.write("cache/photos/" + digits + ".block", "mine");
+  bench.root.write("cache/" + digits + ".block", "mine");
+  BlockFolder folder(bench.path, kAllocated);
+  Bench::write(folder, label);
+  folder.sweep();
+  CHECK_EQ(folder.bytes(), kAllocated);
+  for (const char* name : {"incoming/notes.tmp", "incoming/1-2.txt", "ab/a.block"}) {
+    CHECK(fs::exists(bench.path + "/" + name));
+  }
+  CHECK(fs::exists(bench.path + "/ab/" + digits + ".block.bak"));
+  CHECK(fs::exists(bench.path + "/photos/" + digits + ".block"));
+  CHECK(fs::exists(bench.path + "/" + digits + ".block"));
+}
+
+TEST(a_damaged_count_is_made_anew) {
+  Bench bench;
+  std::vector<BlockLabel> labels = texts(3);
+  BlockFolder folder(bench.path, 1 << 20);
+  for (const char* damage : {"", "x", "sixteen bytes...", "more than sixteen bytes"}) {
+    for (const BlockLabel& label : labels) {
+      bench.root.write("cache/lock", damage);
+      Bench::write(folder, label);
+    }
+    CHECK_EQ(folder.bytes(), 3 * kAllocated);
+    for (const BlockLabel& label : labels) {
+      fs::remove(bench.path + "/" + label.key.hex().substr(0, 2) + "/" + label.key.hex() +
+                 ".block");
+    }
+  }
+}
+
+TEST(a_folder_that_is_emptied_fills_again) {
+  Bench bench;
+  std::vector<BlockLabel> labels = texts(2);
+  BlockFolder folder(bench.path, 1 << 20);
+  Bench::write(folder, labels[0]);
+  fs::remove_all(bench.path);
+  CHECK(!folder.has(labels[0].key));
+  Bench::write(folder, labels[1]);
+  CHECK_EQ(Bench::present(folder, labels), "1");
+  CHECK_EQ(folder.bytes(), kAllocated);
+}
+
+// The lock's file is removed while one holds it, and another waits for it.
+TEST(a_lock_is_on_the_file_that_is_there) {
+  testing::TemporaryFolder folder;
+  std::string path = folder.path() + "/lock";
+  auto first = std::make_unique<FolderLock>(path);
+  first->set_number(1);
+  ChildProcess waits([&] {
+    FolderLock second(path);
+    CHECK(!second.number().has_value());
+    second.set_number(2);
+  });
+  usleep(20000);
+  fs::remove(path);
+  first.reset();
+  CHECK(waits.succeeded());
+  CHECK_EQ(FolderLock(path).number().value_or(0), 2u);
+}
+
+}  // namespace
+}  // namespace wherry

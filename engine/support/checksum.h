@@ -1,0 +1,16 @@
+// XXH64: finds accidental damage of large data at several gigabytes a second; not for secrets.
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
+#ifndef WHERRY_ENGINE_SUPPORT_CHECKSUM_H_
+#define WHERRY_ENGINE_SUPPORT_CHECKSUM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry {
+
+// `seed` chains pieces: the checksum of the one before.
+uint64_t checksum64(const void* data, size_t n, uint64_t seed = 0);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SUPPORT_CHECKSUM_H_
