@@ -19,6 +19,7 @@ import wherry
 from wherry import settings
 from wherry.artifact import INTERFACE_HASH, MANIFEST, verify
 from wherry.errors import ArtifactError, UsageError
+from wherry.quant.scheme import Scheme
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
@@ -106,6 +107,7 @@ def ensure_artifact(
     host: str | None = None,
     quant: str | None = None,
     kv_dtype: str = "auto",
+    activations: str = "auto",
     limits: Limits | None = None,
     out: Path | None = None,
     dump: Path | None = None,
@@ -119,19 +121,22 @@ def ensure_artifact(
         host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
         kv_dtype: of the cache: "float32", "float16", "int8", or "auto" for the target's own.
+        activations: what 4- and 8-bit weights are multiplied by: "int8", "float", or "auto" for
+            the target's own.
         limits: of the deployment.
         out: a folder to have it in; None: the cache's own.
         dump: a folder for the module after each phase and the source of the device's code;
             compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
     """
+    scheme = find_scheme(quant or DEFAULT_QUANT)
     preset = find_target(target, host).with_kv_dtype(kv_dtype)
+    preset = _with_activations(preset, scheme, activations)
     weights = convert_model(model, quant=quant, progress=progress)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)
-    scheme = quant or DEFAULT_QUANT
-    key = _key(weights, preset, scheme, deployment)
-    name = f"{_safe(name_of(model))}-{scheme}-{_safe(preset.name)}-{key}"
+    key = _key(weights, preset, scheme.name, deployment)
+    name = f"{_safe(name_of(model))}-{scheme.name}-{_safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
         raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
@@ -141,7 +146,7 @@ def ensure_artifact(
         folder,
         described=described,
         weights=weights,
-        scheme=find_scheme(scheme),
+        scheme=scheme,
         target=preset,
         deployment=deployment,
         name=name_of(model),
@@ -167,6 +172,22 @@ def _safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
 
 
+def _with_activations(preset: TargetPreset, scheme: Scheme, asked: str) -> TargetPreset:
+    """The preset with the activations that were asked for.
+
+    Raises:
+        UsageError: the target has no such kernels, or int8 was asked for with float weights.
+    """
+    if scheme.kernel_spec()["scheme"] in ("q4", "q8"):
+        return preset.with_activations(asked)
+    if asked == "int8":
+        raise UsageError(
+            f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
+            "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
+        )
+    return preset.with_activations("float")
+
+
 def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deployment) -> str:
     """Hash of all that determines a compiled folder."""
     inputs: dict[str, Any] = {
@@ -187,6 +208,7 @@ def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
         "device": dict(preset.device),
         "library": preset.library,
         "kv_dtype": preset.kv_dtype,
+        "activations": preset.activations,
         "variants": [_inputs_of(variant) for variant in preset.variants],
     }
 

@@ -89,7 +89,7 @@ def package(
             architecture={"name": described.arch.name, "config": described.raw},
             quantization=scheme.name,
             target=built.target,
-            deployment=asdict(deployment),
+            deployment=asdict(deployment) | {"activations": target.activations},
             memory=_memory(built, program, deployment.page_size),
             capabilities=("completion", "chat") if _has_template(making) else ("completion",),
             library=built.files[0].name,

@@ -23,18 +23,40 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
         T.buffer_store(buffer, T.float32(value), [j])
 
 
-def cache_width(head_dim: int, kv_dtype: str) -> int:
-    """Elements of the cache that a token's key, or value, takes: after int8 comes its scale."""
-    return head_dim + 4 if kv_dtype == "int8" else head_dim
+def page_shape(
+    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str
+) -> tuple[int, int, int, int]:
+    """Of one page of a layer: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+
+    In bytes, and for each token and head: the upper eight bits of the key's 12, the lower four of
+    two neighbours a byte, the float32 scale max|k| / 2047; the value, and its scale max|v| / 127.
+    """
+    if kv_dtype == "int8":
+        return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
+    return (2, kv_heads, page_size, head_dim)
 
 
-def _cached(pages: tirx.Buffer, *index: tirx.PrimExpr) -> tirx.PrimExpr:
-    """Float32 of an element of the cache; called while TVMScript is parsed."""
-    value = T.Cast("float32", pages[index])
+def _whole(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
+    """The integer of x, int32; called while TVMScript is parsed."""
+    return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
+
+
+def _cached(
+    pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
+) -> tirx.PrimExpr:
+    """Float32 of an element of a key (0) or value (1); called while TVMScript is parsed."""
+    head, slot, k = index
     if str(pages.dtype) != "int8":
-        return value
-    scale = pages[(*index[:-1], T.ramp(pages.shape[-1] - 4, 1, 4))]
-    return value * T.reinterpret("float32", scale)
+        return T.Cast("float32", pages[page, which, head, slot, k])
+    e = (int(pages.shape[4]) - 8) * 2 // 5
+    begin = e + e // 2 + 4 if which else 0
+    whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
+    if not which:
+        nibbles = T.Cast("int32", pages[page, 0, head, slot, e + k // 2])
+        whole = whole * 16 + ((nibbles >> (k % 2 * 4)) & 15)
+    end = begin + (e if which else e + e // 2)
+    scale = T.reinterpret("float32", pages[page, 0, head, slot, T.ramp(end, 1, 4)])
+    return T.Cast("float32", whole) * scale
 
 
 @cache  # one a distinct layer shape: parsing takes longer than all passes
@@ -53,38 +75,57 @@ def rope_append(
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
     (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
-    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, 2, g, page_size, cache_width] in place)
-    -> q dtype [n, h, e]
-
-    An int8 cache holds x / scale, rounded, and the scale of each token and head as float32 in four
-    more bytes: max|x| / 127.
+    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
     With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3).
     The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
     cosine and sine multiplied by `scaling` (YaRN's attention factor).
     """
     h, g, e, half = heads, kv_heads, head_dim, len(inv_freq)
-    width = cache_width(e, kv_dtype)
+    page = page_shape(g, page_size, e, kv_dtype)
     freqs = list(inv_freq)
     normed = qk_norm_eps is not None
     eps = qk_norm_eps or 0.0
 
     @T.macro
-    def append(pages, page, which, head, slot, y, total):
+    def find_largest(y, total):
+        total[0] = T.float32(1e-30)
+        for k in T.serial(e):
+            total[0] = T.max(total[0], T.abs(y[k]))
+
+    @T.macro
+    def append_key(pages, page, head, slot, y, total):
         if kv_dtype == "int8":
-            total[0] = T.float32(1e-30)
+            find_largest(y, total)
             for k in T.serial(e):
-                total[0] = T.max(total[0], T.abs(y[k]))
-            for k in T.serial(e):
-                pages[page, which, head, slot, k] = T.Cast(
-                    "int8", T.nearbyint(y[k] * (T.float32(127) / total[0]))
+                pages[page, 0, head, slot, k] = T.Cast("int8", _whole(y[k], total[0], 2047) >> 4)
+            for k in T.serial(e // 2):
+                pages[page, 0, head, slot, e + k] = T.Cast(
+                    "int8",
+                    (_whole(y[2 * k], total[0], 2047) & 15)
+                    | ((_whole(y[2 * k + 1], total[0], 2047) & 15) << 4),
                 )
-            pages[page, which, head, slot, e : e + 4] = T.reinterpret(
+            pages[page, 0, head, slot, e + e // 2 : e + e // 2 + 4] = T.reinterpret(
+                "int8x4", total[0] * T.float32(1 / 2047)
+            )
+        else:
+            for k in T.serial(e):
+                pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
+
+    @T.macro
+    def append_value(pages, page, head, slot, y, total):
+        if kv_dtype == "int8":
+            find_largest(y, total)
+            for k in T.serial(e):
+                pages[page, 0, head, slot, e + e // 2 + 4 + k] = T.Cast(
+                    "int8", _whole(y[k], total[0], 127)
+                )
+            pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
                 "int8x4", total[0] * T.float32(1 / 127)
             )
         else:
             for k in T.serial(e):
-                pages[page, which, head, slot, k] = T.Cast(kv_dtype, y[k])
+                pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
 
     @T.macro
     def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
@@ -125,10 +166,9 @@ def rope_append(
                         for k in T.serial(e):
                             q_out[i, head, k] = T.Cast(dtype, y[k])
                     else:
-                        append(
+                        append_key(
                             pages,
                             page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
-                            0,
                             head - h,
                             positions[i] % page_size,
                             y,
@@ -137,10 +177,9 @@ def rope_append(
                 for head in T.serial(g):
                     for k in T.serial(e):
                         y[k] = T.Cast("float32", qkv[i, h + g + head, k])
-                    append(
+                    append_value(
                         pages,
                         page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
-                        1,
                         head,
                         positions[i] % page_size,
                         y,
@@ -167,7 +206,7 @@ def rope_append(
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
             IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
+            PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
             Q = T.match_buffer(q_out, (n, h, e), dtype)
             body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
 
@@ -189,7 +228,7 @@ def rope_append(
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
             IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
+            PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
             Q = T.match_buffer(q_out, (n, h, e), dtype)
             body(QKV, POS, SEQ, PTR, IDS, QKV, QKV, PAGES, Q, n)
 
@@ -224,9 +263,9 @@ def attention(
     """Causal attention of each row over its sequence's cache, positions 0 to its own.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
-    pages kv_dtype [pages, 2, g, page_size, cache_width]) -> dtype [n, h, e]
+    pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
     """
-    h, g, e, width = heads, kv_heads, head_dim, cache_width(head_dim, kv_dtype)
+    h, g, e, page = heads, kv_heads, head_dim, page_shape(kv_heads, page_size, head_dim, kv_dtype)
     group = h // g
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
@@ -247,7 +286,7 @@ def attention(
         T.match_buffer(query_indptr, (r1,), "int32")
         PTR = T.match_buffer(page_indptr, (r2,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, 2, g, page_size, width), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
         OUT = T.match_buffer(out, (n, h, e), dtype)
         for i, head in T.grid(n, h):
             with T.sblock("row_head"):

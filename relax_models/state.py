@@ -53,8 +53,8 @@ class AttentionShape:
 
 
 def page_shape(kv_heads: int, head_dim: int, kv_dtype: str) -> tuple[int, ...]:
-    """Of one page of a layer: [2 (k, v), g, PAGE_SIZE, e]; int8 has e + 4, for a float32 scale."""
-    return (2, kv_heads, PAGE_SIZE, reference.cache_width(head_dim, kv_dtype))
+    """Of one page of a layer, see `reference.page_shape`."""
+    return reference.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype)
 
 
 class PagedKV:

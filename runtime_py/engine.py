@@ -141,6 +141,8 @@ class MLCEngine:
         quant: scheme of the weights, None for the default.
         kv_dtype: how keys and values are kept: "float32", "float16", "int8"; "auto": what suits
             the target.
+        activations: what 4- and 8-bit weights are multiplied by: "int8" (CPUs: rounded, with a
+            scale for each 32), "float"; "auto": what suits the target.
         device: "cpu" or "<kind>:<index>"; None: the one the model was compiled for, index 0.
         context: tokens of prompt and output together; None: as compiled.
         max_batch: requests decoded together; None: as compiled.
@@ -162,6 +164,7 @@ class MLCEngine:
         target: str = "auto",
         quant: str | None = None,
         kv_dtype: str = "auto",
+        activations: str = "auto",
         device: str | None = None,
         context: int | None = None,
         max_batch: int | None = None,
@@ -175,6 +178,7 @@ class MLCEngine:
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
+            activations=activations,
             device=device,
             context=context,
             max_batch=max_batch,

@@ -25,6 +25,7 @@ class LoadOptions(TypedDict, total=False):
     target: str
     quant: str | None
     kv_dtype: str
+    activations: str
     device: str | None
     context: int | None
     max_batch: int | None
@@ -80,6 +81,7 @@ class LoadedModel:
         target: str = "auto",
         quant: str | None = None,
         kv_dtype: str = "auto",
+        activations: str = "auto",
         device: str | None = None,
         context: int | None = None,
         max_batch: int | None = None,
@@ -91,7 +93,12 @@ class LoadedModel:
     ) -> LoadedModel:
         """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
         folder = loading.resolve(
-            model, target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
+            model,
+            target=target,
+            quant=quant,
+            kv_dtype=kv_dtype,
+            activations=activations,
+            progress=progress,
         )
         manifest = loading.verified(folder)
         device = device or loading.device_of(manifest)

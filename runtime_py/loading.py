@@ -38,18 +38,24 @@ def resolve(
     target: str = "auto",
     quant: str | None = None,
     kv_dtype: str = "auto",
+    activations: str = "auto",
     progress: Any = None,
 ) -> Path:
     """The compiled folder of `model`, compiled now if it is not one yet.
 
     Raises:
-        UsageError: it is compiled already, for another target or scheme than asked for, or a
-            dtype of the cache is asked for.
+        UsageError: it is compiled already, for another target or scheme than asked for, or other
+            activations, or a dtype of the cache is asked for.
     """
     folder = Path(model).expanduser()
     if not (folder / MANIFEST).is_file():
         return jit.compiled(
-            str(model), target=target, quant=quant, kv_dtype=kv_dtype, progress=progress
+            str(model),
+            target=target,
+            quant=quant,
+            kv_dtype=kv_dtype,
+            activations=activations,
+            progress=progress,
         )
     manifest = read_manifest(folder)
     has_target = str(manifest.target.get("name"))
@@ -63,6 +69,12 @@ def resolve(
             f"{folder} is compiled, and keeps keys and values as it was told to then; "
             f"kv_dtype={kv_dtype!r} was asked for. "
             "Leave kv_dtype out, or give the model that it was compiled from."
+        )
+    has_activations = manifest.deployment.get("activations")
+    if activations not in ("auto", has_activations):
+        raise UsageError(
+            f"{folder} is compiled with activations={has_activations!r}, not {activations!r}. "
+            "Leave activations out, or give the model that it was compiled from."
         )
     if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
         raise UsageError(

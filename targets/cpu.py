@@ -18,7 +18,7 @@ from . import hosts
 from .hosts import HOSTS, Host
 from .kernels.by_name import KernelsByName
 from .kernels.cpu import CpuKernels
-from .kernels.cpu.isa import isa_from_features
+from .kernels.cpu.isa import Isa, isa_from_features
 from .target import TargetPreset
 
 # Features that generated code may use, and Linux's names for them.
@@ -100,9 +100,20 @@ def _preset(
         kv_dtype="float16" if isa.half else "float32",
         kv_dtypes=("float32", "float16", "int8"),
         kernels=KernelsByName(CpuKernels(isa)),
+        **_activations(isa),
         linker=host.linker(),
         hosts=HOSTS_OF_CPUS,
     )
+
+
+def _activations(isa: Isa) -> dict[str, Any]:
+    """Fields of a preset: int8 where there is a dot product for it, with float as the choice."""
+    if isa.dot == "none":
+        return {"activations": "float"}
+    return {
+        "activations": "int8",
+        "float_kernels": KernelsByName(CpuKernels(isa, activations="float")),
+    }
 
 
 def _native(host: Host) -> TargetPreset:

@@ -48,6 +48,10 @@ class TargetPreset:
     linker: str | None = None  # command that links a library for another machine than this
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     kv_dtypes: tuple[str, ...] = ("float32",)  # of caches that its kernels read
+    # Of linears with 4- and 8-bit weights: "int8" or "float", and the kernels for "float" where
+    # `kernels` take int8.
+    activations: str = "float"
+    float_kernels: KernelsByName | None = None
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
     codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
@@ -66,6 +70,28 @@ class TargetPreset:
                 f"{' or '.join(self.kv_dtypes)}. Type: --kv-dtype auto"
             )
         return replace(self, kv_dtype=name)
+
+    def with_activations(self, name: str) -> TargetPreset:
+        """The same with other activations of 4- and 8-bit linears; "auto" changes nothing.
+
+        Raises:
+            UsageError: the target has no kernels for them.
+        """
+        if name in ("auto", self.activations):
+            return self
+        if name != "float" or self.float_kernels is None:
+            raise UsageError(
+                f"Activations {name!r} were asked for; target {self.name} multiplies by "
+                f"{'int8 or float' if self.float_kernels else 'float'} ones. "
+                "Type: --activations auto"
+            )
+        return replace(
+            self,
+            activations="float",
+            kernels=self.float_kernels,
+            float_kernels=None,
+            variants=tuple(variant.with_activations(name) for variant in self.variants),
+        )
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""

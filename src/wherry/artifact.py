@@ -70,7 +70,8 @@ class Manifest:
     # objects, where the library is an archive of them: {"format", "symbols" if they find each other
     # in a program: what ffi.SystemLib is called with}
     target: dict[str, Any]
-    deployment: dict[str, int]  # {"context", "max_batch", "prefill_chunk", "page_size"}
+    # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": "int8" or "float"
+    deployment: dict[str, Any]
     # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
     memory: dict[str, int]
     capabilities: tuple[str, ...]

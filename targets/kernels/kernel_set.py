@@ -71,8 +71,8 @@ class KernelSet(Protocol):
         """Rotate, append to the cache in place, return q.
 
         (qkv [n, h + 2g, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
-        q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype
-        [P, 2, g, page_size, cache_width], q_out [n, h, e]).
+        q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype [P, *page_shape],
+        q_out [n, h, e]).
         """
         ...
 
@@ -80,7 +80,7 @@ class KernelSet(Protocol):
         """Attend over the cache.
 
         (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
-        page_ids [p], pages kv_dtype [P, 2, g, page_size, cache_width], out [n, h, e]).
+        page_ids [p], pages kv_dtype [P, *page_shape], out [n, h, e]).
         """
         ...
 

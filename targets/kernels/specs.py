@@ -61,11 +61,21 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
         raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
     if spec.kv_dtype not in _CACHES:
         raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {_CACHES}")
+    if spec.kv_dtype == "int8" and spec.head_dim % 2:
+        raise ValueError(f"int8 keeps elements of keys in pairs, found head_dim {spec.head_dim}")
 
 
-def cache_width(head_dim: int, kv_dtype: str) -> int:
-    """Elements of the cache that a token's key, or value, takes: int8 has a float32 scale."""
-    return head_dim + 4 if kv_dtype == "int8" else head_dim
+def page_shape(
+    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str
+) -> tuple[int, int, int, int]:
+    """Shape of a page: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+
+    Int8 holds, in bytes, a key of 12 bits an element and its float32 scale, then a value of 8 bits
+    and its scale.
+    """
+    if kv_dtype == "int8":
+        return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
+    return (2, kv_heads, page_size, head_dim)
 
 
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
@@ -215,9 +225,9 @@ class RopeAppendSpec(_Record):
             )
 
     @property
-    def cache_width(self) -> int:
-        """The last extent of the pages."""
-        return cache_width(self.head_dim, self.kv_dtype)
+    def page_shape(self) -> tuple[int, int, int, int]:
+        """Of a page of the cache."""
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,9 +245,9 @@ class AttentionSpec(_Record):
         _check_cache(self)
 
     @property
-    def cache_width(self) -> int:
-        """The last extent of the pages."""
-        return cache_width(self.head_dim, self.kv_dtype)
+    def page_shape(self) -> tuple[int, int, int, int]:
+        """Of a page of the cache."""
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,9 +115,9 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compiled(model):
-    def compile_for(target: str, quant: str = "q4f16_1") -> Path:
+    def compile_for(target: str, quant: str = "q4f16_1", **options: str) -> Path:
         limits = Limits(max_batch=8, prefill_chunk=64)
-        return ensure_artifact(str(model), quant=quant, target=target, limits=limits)
+        return ensure_artifact(str(model), quant=quant, target=target, limits=limits, **options)
 
     return compile_for
 
@@ -145,16 +145,24 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, c
     assert instruction in code
 
 
-@pytest.mark.parametrize("quant", ["q4f16_1", "q8f16_1"])
-@pytest.mark.parametrize("cpu", ["cortex-a76", "cortex-a72"])
-def test_tokens_are_those_of_this_machine(compiled, generate, cpu, quant):
+@pytest.mark.parametrize(
+    ("cpu", "quant", "options"),
+    [
+        ("cortex-a76", "q4f16_1", {}),
+        ("cortex-a76", "q8f16_1", {}),
+        ("cortex-a76", "q8f16_1", {"kv_dtype": "int8", "activations": "float"}),
+        ("cortex-a72", "q4f16_1", {}),
+        ("cortex-a72", "q8f16_1", {}),
+    ],
+)
+def test_tokens_are_those_of_this_machine(compiled, generate, cpu, quant, options):
     if not {"avx2", "fma"} <= cpu_features():
         lacking("this CPU has neither AVX2 nor FMA: its integer kernels round otherwise")
-    folder = compiled(f"cpu:{cpu}", quant)
+    folder = compiled(f"cpu:{cpu}", quant, **options)
     done = generate("--max-tokens", NEW_TOKENS, folder / "model.so", folder, *PROMPT)
     assert done.returncode == 0, done.stderr
     tokens = [int(word) for word in done.stdout.split()]
-    assert tokens == greedy(compiled("cpu", quant))
+    assert tokens == greedy(compiled("cpu", quant, **options))
     assert len(set(tokens)) > 4
     limits = ("--threads", 2, "--max-tokens", NEW_TOKENS)
     assert generate(*limits, folder / "model.so", folder, *PROMPT).stdout == done.stdout

@@ -53,12 +53,15 @@ class TestCommands:
             "64",
             "--kv-dtype",
             "float32",
+            "--activations",
+            "float",
         )
         arguments += ("-o", str(out))
         first = wherry(*arguments)
         assert (first.returncode, first.stdout) == (0, f"{out}\n"), first.stderr
         manifest = read_manifest(out)
         assert manifest.deployment["context"] == 64
+        assert manifest.deployment["activations"] == "float"
         assert manifest.memory["weights"] > 0 and manifest.memory["workspace"] > 0
         assert (
             manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4
@@ -68,6 +71,8 @@ class TestCommands:
         assert (out / "model.so").stat().st_mtime_ns == before  # a cache hit
         assert wherry(*arguments, "--max-batch", "3").returncode == 0
         assert (out / "model.so").stat().st_mtime_ns != before  # other inputs
+        assert wherry(*arguments, "--activations", "int8").returncode == 0
+        assert read_manifest(out).deployment["activations"] == "int8"
 
     def test_compile_says_what_was_made_and_for_whom(self, model, tmp_path):
         out = tmp_path / "phone"

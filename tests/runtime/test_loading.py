@@ -39,7 +39,8 @@ def folder(tmp_path):
         architecture={},
         quantization="q4f16_1",
         target={"name": "cpu", "kind": "llvm"},
-        deployment={"context": 512, "max_batch": 8, "prefill_chunk": 256, "page_size": 16},
+        deployment={"context": 512, "max_batch": 8, "prefill_chunk": 256, "page_size": 16}
+        | {"activations": "int8"},
         memory={},
         capabilities=(),
         library="model.so",
@@ -93,6 +94,9 @@ def test_wrong_options(load, monkeypatch):
         load(quant="q8f32_1")
     with pytest.raises(UsageError, match="kv_dtype='int8' was asked for"):
         load(kv_dtype="int8")
+    with pytest.raises(UsageError, match="activations='int8', not 'float'"):
+        load(activations="float")
+    load(activations="int8")
     with pytest.raises(UsageError, match="compiled for 'cpu'"):
         load(target="cuda:sm_90")
     load(target="cpu:znver4", quant="q4f16_1")
@@ -131,10 +135,10 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
         return folder
 
     monkeypatch.setattr(jit, "compiled", compiled)
-    model, _ = load("hf://org/name", quant="q4f16_1", target="cpu", kv_dtype="int8")
+    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "activations": "float"}
+    model, _ = load("hf://org/name", **options)
     assert model.name == "small"
-    options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "progress": None}
-    assert asked == [("hf://org/name", options)]
+    assert asked == [("hf://org/name", options | {"progress": None})]
 
 
 def test_packed_weights_belong_to_the_content(folder, cache):

@@ -131,7 +131,11 @@ class Runner:
 
 
 def compiled(
-    folder: Path, quant: str = "q0f32", target: str = "cpu", kv_dtype: str = "float32"
+    folder: Path,
+    quant: str = "q0f32",
+    target: str = "cpu",
+    kv_dtype: str = "float32",
+    activations: str = "auto",
 ) -> Path:
     """Compile with room for the logits of every row; the cache is exact unless asked otherwise."""
     return ensure_artifact(
@@ -139,5 +143,6 @@ def compiled(
         quant=quant,
         target=target,
         kv_dtype=kv_dtype,
+        activations=activations,
         limits=Limits(max_batch=256, prefill_chunk=256),
     )

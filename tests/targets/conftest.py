@@ -26,6 +26,7 @@ MACHINES = {
     # 256-bit vectors of AVX512-VNNI: the intrinsic is the one of AVX-VNNI.
     "avxvnni": ("cascadelake", replace(AVX2, dot="avxvnni"), {"avx512_vnni", "avx512vl"}),
     "avx2": ("haswell", replace(AVX2, dot="avx2"), {"avx2", "fma"}),
+    "avx512float": ("skylake-avx512", AVX512, {"avx512bw", "avx512vl"}),
     "avx2float": ("haswell", AVX2, {"avx2", "fma"}),
     "ssse3": ("x86-64-v2", replace(SSE, dot="ssse3"), {"ssse3", "sse4_1"}),
     "sse2": ("x86-64", SSE, {"sse2"}),

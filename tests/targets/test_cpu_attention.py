@@ -27,7 +27,7 @@ def reference(q, batch, pages, scale):
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
         ids = batch.page_ids[batch.page_indptr[s] : batch.page_indptr[s + 1]]
         k, v = (
-            floats(pages[ids, which]).transpose(1, 0, 2, 3) for which in (0, 1)
+            floats(pages)[ids, which].transpose(1, 0, 2, 3) for which in (0, 1)
         )  # [g, pages, 16, e]
         k, v = (x.reshape(x.shape[0], -1, x.shape[-1])[:, : position + 1] for x in (k, v))
         for head in range(q.shape[1]):

@@ -12,6 +12,8 @@ from tvm.target import Target
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
 
+from .conftest import machine as named_machine
+
 pytestmark = pytest.mark.cpu
 
 SHAPES = [(344, 172), (512, 64), (80, 36), (24, 40), (8, 8)]  # N, K
@@ -102,6 +104,27 @@ def test_all_int8_dot_products_give_the_same_bits(int8_machines, scheme, largest
     np.testing.assert_allclose(results[0][2, 8:16], -low * 32 * sums[8:16], rtol=1e-5)
 
 
+@pytest.mark.parametrize("scheme", ["q4", "q8"])
+def test_float_activations(int8_machines, scheme):
+    """Exact up to float32, row by row the same bits, and those on every machine."""
+    rng = np.random.default_rng(8)
+    stored, weight = portable(rng, 80, 72, scheme, "float16")
+    x = rng.standard_normal((13, 72)).astype("float32")
+    results = []
+    for machine in int8_machines:
+        kernels = CpuKernels(machine.isa, activations="float")
+        linear = kernels.linear(spec_of(80, 72, scheme, "float16"))
+        weights, compute = packed(machine, linear, stored), machine.build(linear.compute)
+        results.append(compute(x, *weights, np.zeros((13, 80), "float32"))[-1])
+        for row in range(13):
+            alone = compute(x[row : row + 1], *weights, np.zeros((1, 80), "float32"))[-1]
+            assert np.array_equal(alone[0], results[-1][row])
+    expected = x.astype("float64") @ weight.T.astype("float64")
+    assert np.abs(results[0] - expected).max() < 2e-6 * np.abs(expected).max()
+    for result in results[1:]:
+        assert np.array_equal(result, results[0])
+
+
 def test_float16_scales_are_converted_exactly(more_machines):
     """Subnormal and negative ones too: the bits are those of the same scales as float32."""
     rng = np.random.default_rng(4)
@@ -184,6 +207,23 @@ def test_zero_and_large_rows_keep_their_scale(here):
     y = here.build(linear.compute)(x, *packed(here, linear, stored), np.ones((2, 16), "float32"))
     assert np.array_equal(y[-1][0], np.zeros(16, "float32"))
     np.testing.assert_allclose(y[-1][1], x[1] @ weight.T, rtol=1e-4)
+
+
+@pytest.mark.parametrize("machine", ["avx512vnni", "avx512", "avxvnni", "avx2", "ssse3"])
+def test_activations_of_8_bit_weights_use_all_of_their_8_bits(machine):
+    """Integers up to 127 times anything keep their values: a power of two would lose a bit."""
+    machine = named_machine(machine)
+    linear = CpuKernels(machine.isa).linear(spec_of(16, 64, "q8", "float32"))
+    rng = np.random.default_rng(1)
+    stored, weight = portable(rng, 16, 64, "q8", "float32")
+    x = rng.integers(-127, 128, (5, 64)).astype("float32")
+    x[:, ::32] = 127
+    x *= np.array([[0.3], [0.7], [1e-3], [5e4], [1]], "float32")
+    y = machine.build(linear.compute)(
+        x, *packed(machine, linear, stored), np.ones((5, 16), "float32")
+    )[-1]
+    expected = x.astype("float64") @ weight.T.astype("float64")
+    assert np.abs(y - expected).max(1) / np.abs(expected).max(1) == pytest.approx(0, abs=1e-6)
 
 
 def test_rows_of_one_block_are_those_of_the_next(here):

@@ -43,6 +43,25 @@ def test_a_level_and_all_above():
     assert find("cpu:x86-64-v3").variants == ()
 
 
+def test_activations():
+    level = find("cpu:x86-64-v2+")
+    assert level.activations == "int8" and level.with_activations("auto") is level
+    exact = level.with_activations("float")
+    presets = (exact, *exact.variants)
+    assert len(presets) == 5 and {p.activations for p in presets} == {"float"}
+    assert {dot(p) for p in presets} == {"none"}
+    assert exact.features == level.features
+    assert exact.with_activations("float") is exact
+    old = find("cpu:x86-64")  # no dot product
+    assert old.activations == "float" and old.with_activations("float") is old
+    with pytest.raises(UsageError, match=r"'int8'.*cpu:x86-64 multiplies by float ones"):
+        old.with_activations("int8")
+    with pytest.raises(UsageError, match=r"multiplies by int8 or float ones.*--activations auto"):
+        level.with_activations("int4")
+    with pytest.raises(UsageError, match=r"'int8'.*webgpu"):
+        find("webgpu").with_activations("int8")
+
+
 def test_no_such_level_or_cpu():
     with pytest.raises(UsageError, match=r"no level 'znver4\+'.*x86-64-v3\+"):
         find("cpu:znver4+")

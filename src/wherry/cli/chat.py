@@ -26,6 +26,7 @@ _HELP = """\
 @options.model
 @options.quant
 @options.kv_dtype
+@options.activations
 @options.target
 @click.option("--system", help="A system message before the conversation.")
 @options.sampling
@@ -34,6 +35,7 @@ def chat_command(
     model: str,
     quant: str | None,
     kv_dtype: str,
+    activations: str,
     target: str,
     system: str | None,
     context: int | None,
@@ -49,6 +51,7 @@ def chat_command(
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
+            activations=activations,
             progress=progress,
             **options.given(context=context, threads=threads),
         )

@@ -32,6 +32,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @options.host
 @options.quant
 @options.kv_dtype
+@options.activations
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
 @click.option(
@@ -46,6 +47,7 @@ def compile_command(
     host: str | None,
     quant: str | None,
     kv_dtype: str,
+    activations: str,
     output: Path | None,
     context: int | None,
     max_batch: int | None,
@@ -66,6 +68,7 @@ def compile_command(
             host=host,
             quant=quant,
             kv_dtype=kv_dtype,
+            activations=activations,
             limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
             out=output,
             dump=debug_dump,

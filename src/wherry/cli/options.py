@@ -30,7 +30,16 @@ kv_dtype = click.option(
     type=click.Choice(["auto", "float32", "float16", "int8"]),
     default="auto",
     show_default=True,
-    help="How keys and values are kept; auto: what suits the target.",
+    help="How keys and values are kept; auto: what suits the target. int8 (CPUs) has values in 8 "
+    "bits and keys in 12.",
+)
+activations = click.option(
+    "--activations",
+    type=click.Choice(["auto", "int8", "float"]),
+    default="auto",
+    show_default=True,
+    help="What 4- and 8-bit weights are multiplied by. On CPUs auto is int8, with a scale for each "
+    "32, whatever the scheme; float is closer to the model, and slower. GPUs have float alone.",
 )
 target = click.option(
     "--target",

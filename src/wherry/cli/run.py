@@ -17,6 +17,7 @@ from .progress import shown
 @click.argument("prompt", required=False)
 @options.quant
 @options.kv_dtype
+@options.activations
 @options.target
 @click.option("--completion", is_flag=True, help="Continue PROMPT as raw text; no chat template.")
 @click.option("--system", help="A system message before the conversation.")
@@ -27,6 +28,7 @@ def run_command(
     prompt: str | None,
     quant: str | None,
     kv_dtype: str,
+    activations: str,
     target: str,
     completion: bool,
     system: str | None,
@@ -51,6 +53,7 @@ def run_command(
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
+            activations=activations,
             progress=progress,
             **options.given(context=context, threads=threads),
         )

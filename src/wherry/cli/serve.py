@@ -12,6 +12,7 @@ from .progress import shown
 @options.model
 @options.quant
 @options.kv_dtype
+@options.activations
 @options.target
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
@@ -24,6 +25,7 @@ def serve_command(
     model: str,
     quant: str | None,
     kv_dtype: str,
+    activations: str,
     target: str,
     host: str,
     port: int,
@@ -49,6 +51,7 @@ def serve_command(
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
+            activations=activations,
             progress=progress,
             on_ready=lambda url: click.echo(f"Serving {model} at {url}/v1", err=True),
             **options.given(context=context, threads=threads, max_batch=max_batch),

@@ -35,7 +35,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
     """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements."""
     if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0:
         return None
-    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    h, e = spec.heads, spec.head_dim
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def paged_attention(
@@ -56,7 +56,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         Query = T.match_buffer(query_indptr, (r1,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
         Out = T.match_buffer(out, (n, h, e), "float32")
         _emitter(spec, isa, Q, Position, Sequence, Query, Indptr, Ids, Pages, Out).emit(n, p)
 

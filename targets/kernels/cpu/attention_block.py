@@ -20,7 +20,7 @@ from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
 from .isa import Isa
-from .kv_int8 import scales
+from .kv_int8 import is_int8, load_keys, scales, value_place
 
 PAGE = 16  # tokens
 BLOCK = 256  # tokens
@@ -42,7 +42,7 @@ class Cache:
     @property
     def scaled(self) -> bool:
         """Whether keys and values are integers with scales, see kv_int8.py."""
-        return str(self.Pages.dtype) == "int8"
+        return is_int8(self.Pages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,18 +203,25 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
             for i in ids
         ]
         accs = [_zeros(together, 16) for _ in queries]
-        with T.serial(int(cache.Q.shape[2])) as d:
-            keys = [
-                _as_float(cache.Pages[i, 0, group.kv_head, 0, v.span(d * PAGE, 16)], 16, isa)
-                for i in ids
-            ]
-            for k in queries:
-                row, head, _ = group.place(k)
-                _multiply_add(accs[k], cache.Q[row, head, d], keys, 16, isa)
+        step_of_keys = 2 if cache.scaled else 1
+        with T.serial(int(cache.Q.shape[2]) // step_of_keys) as d:
+            loaded = [_keys(cache, i, group.kv_head, d, isa) for i in ids]
+            for j, keys in enumerate(zip(*loaded, strict=True)):
+                for k in queries:
+                    row, head, _ = group.place(k)
+                    q = cache.Q[row, head, d * step_of_keys + j]
+                    _multiply_add(accs[k], q, list(keys), 16, isa)
         for k in queries:
             for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
                 score = acc[_LANES] * factor if cache.scaled else acc[_LANES]
                 T.buffer_store(weights, score, [k, v.span(c * PAGE, 16)])
+
+
+def _keys(cache: Cache, page: Any, kv_head: Any, d: Any, isa: Isa) -> list[Any]:
+    """Emit the load of element d of a page's keys; of integers, of elements 2d and 2d + 1."""
+    if cache.scaled:
+        return load_keys(cache.Pages, page, kv_head, d)
+    return [_as_float(cache.Pages[page, 0, kv_head, 0, v.span(d * PAGE, 16)], 16, isa)]
 
 
 def _softmax(
@@ -288,9 +295,10 @@ def _values(
     isa: Isa, cache: Cache, kv_head: Any, page: Any, token: Any, starts: Iterable[int], lanes: int
 ) -> list[Any]:
     """Emit the load of some vectors of a token's value, by their first elements."""
-    first = token * int(cache.Q.shape[2])
+    which, begin = value_place(cache.Pages)
+    first = begin + token * int(cache.Q.shape[2])
     places = [v.span(first + start, lanes) for start in starts]
-    return [_as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
+    return [_as_float(cache.Pages[page, which, kv_head, 0, x], lanes, isa) for x in places]
 
 
 def _add_values(

@@ -31,6 +31,7 @@ class Int8Dot:
     heights: tuple[int, ...]  # rows of a tile, as `over_rows` takes them
     compute: Callable[[Vector, list[Vector], Words], Vector]
     operands: Callable[[list[Vector]], list[Vector]]  # of the packed words of a group
+    exact: bool = False  # activations have scales of max / 127; else powers of two
     centred: bool = False  # operands are weights less their zero point
     fma: bool = True  # fused multiply-add in hardware, for the scales
     half: bool = True  # float16 to float32 in hardware, likewise
@@ -199,8 +200,8 @@ def _bytes(
 ) -> Int8Dot:
     """As with nibbles, or with signed weights and another `compute`."""
     if compute is None:
-        return replace(_NIBBLES[kind], operands=_unchanged)
-    return replace(_NIBBLES[kind], compute=compute, operands=_centre, centred=True)
+        return replace(_NIBBLES[kind], operands=_unchanged, exact=True)
+    return replace(_NIBBLES[kind], compute=compute, operands=_centre, centred=True, exact=True)
 
 
 _BYTES: dict[Dot, Int8Dot] = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.kernel_set import PackedLinear
@@ -27,10 +30,16 @@ from .schedule import schedule
 
 
 class CpuKernels:
-    """A `KernelSet` for target kind llvm; `isa` must describe a CPU that the target has."""
+    """A `KernelSet` for target kind llvm.
 
-    def __init__(self, isa: Isa) -> None:
-        self.isa = isa
+    Args:
+        isa: describes a CPU that the target has.
+        activations: what linears with 4- and 8-bit weights multiply by. "int8" where the CPU has a
+            dot product for it, a scale for each 32 of a row; else, and with "float", float32.
+    """
+
+    def __init__(self, isa: Isa, activations: Literal["int8", "float"] = "int8") -> None:
+        self.isa = isa if activations == "int8" else replace(isa, dot="none")
 
     def linear(self, spec: LinearSpec) -> PackedLinear | None:
         """All schemes."""

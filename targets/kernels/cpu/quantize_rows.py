@@ -1,8 +1,10 @@
 """Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row.
 
-Scales are powers of two, so that the product of a weight's scale with one is an integer addition to
-its exponent. On a Zen 4 the units that multiply floats also do the dot products, others add
-integers: of ten instructions that a group keeps them busy with, one goes.
+Two kinds of scales. 4-bit weights: powers of two, so that the product of a weight's scale with one
+is an integer addition to its exponent. On a Zen 4 the units that multiply floats also do the dot
+products, others add integers: of ten instructions that a group keeps them busy with, one goes. What
+the weights' rounding costs hides what that of the activations does. 8-bit weights: max / 127, half
+the error in the mean of squares, because there the activations cost more than the weights.
 """
 
 from __future__ import annotations
@@ -19,12 +21,20 @@ BIAS = 127  # of a float's exponent
 MOST = 60  # of a scale's logarithm: with any scale of weights the product is a normal float
 
 
-def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, row: Any) -> None:
+def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
+    """Weights' scales, a float32 vector, times that of a row's group; `stored` is what XS has."""
+    if exact:
+        return weight_scale * v.splat(T.reinterpret("float32", stored), lanes)
+    bits = T.reinterpret(v.int_type(lanes), weight_scale)
+    return T.reinterpret(v.float_type(lanes), bits + T.broadcast(stored, lanes))
+
+
+def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, exact: bool, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    XQ int32 [m, 8G] gets four int8 a word, XS int32 [m, G] the logarithms of the scales, where a
-    float has its exponent, XZ int32 [m, G] the sums of the int8 times -zero. A last group that K
-    does not fill is filled with zeros.
+    XQ int32 [m, 8G] gets four int8 a word, XS int32 [m, G] what `factor` takes: the logarithms of
+    the scales, where a float has its exponent, or the bits of `exact` ones. XZ int32 [m, G] gets
+    the sums of the int8 times -zero. A last group that K does not fill is filled with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -32,29 +42,43 @@ def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, row: Any) -> None
             T.reads()
             T.writes()
             halves = [X[row, T.ramp(g * GROUP + h * 16, 1, 16)] for h in (0, 1)]
-            _quantize(halves, XQ, XS, XZ, zero, row, g)
+            _quantize(halves, XQ, XS, XZ, zero, exact, row, g)
     if k % GROUP:
         g = k // GROUP
         rest = T.sblock_alloc_buffer((GROUP,), "float32")
         T.buffer_store(rest, v.splat(0.0, GROUP), [T.ramp(0, 1, GROUP)])
         with T.serial(k % GROUP) as i:
             T.buffer_store(rest, X[row, g * GROUP + i], [i])
-        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], XQ, XS, XZ, zero, row, g)
+        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], XQ, XS, XZ, zero, exact, row, g)
 
 
-def _quantize(halves: list[Any], XQ: Any, XS: Any, XZ: Any, zero: int, row: Any, g: Any) -> None:
+def _quantize(
+    halves: list[Any], XQ: Any, XS: Any, XZ: Any, zero: int, exact: bool, row: Any, g: Any
+) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
-    # The exponent of largest / 127, rounded up, as a float has it.
-    bits = T.reinterpret("int32", largest * T.float32(1 / 127))
-    exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
-    exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
-    inverse = v.let(T.reinterpret("float32", (2 * BIAS - exponent) * 2**23))
+    scale, inverse = (_exact if exact else _power_of_two)(largest)
     rounded = []
     for h, x in enumerate((low, high)):
         q = v.let(T.Cast("int32x16", v.rint(x * v.splat(inverse, 16), 16)))
         bytes_ = T.reinterpret("int32x4", T.Cast("int8x16", q))
         T.buffer_store(XQ, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
         rounded.append(q)
-    T.buffer_store(XS, (exponent - BIAS) * 2**23, [row, g])
+    T.buffer_store(XS, scale, [row, g])
     T.buffer_store(XZ, v.sum_lanes(rounded[0] + rounded[1], 16) * T.int32(-zero), [row, g])
+
+
+def _power_of_two(largest: Any) -> tuple[Any, Any]:
+    """What XS holds, and the inverse of the least power of two that is no less than largest/127."""
+    bits = T.reinterpret("int32", largest * T.float32(1 / 127))
+    exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
+    exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
+    inverse = v.let(T.reinterpret("float32", (2 * BIAS - exponent) * 2**23))
+    return (exponent - BIAS) * 2**23, inverse
+
+
+def _exact(largest: Any) -> tuple[Any, Any]:
+    """What XS holds, and the inverse of largest / 127."""
+    scale = v.let(largest * T.float32(1 / 127))
+    scale = v.let(T.max(T.min(scale, T.float32(2.0**MOST)), T.float32(2.0**-MOST)))
+    return T.reinterpret("int32", scale), v.let(T.float32(1) / scale)

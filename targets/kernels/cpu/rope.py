@@ -3,7 +3,8 @@
 A row's heads are normed together: the sums of squares of 16 heads are one vector. Keys lie
 transposed in a page, [e, 16] (attention.py), so that a key of one row is scattered; where 16 rows
 of a batch fill a page, the first of them does the work of all: their keys wait in a block
-[16, g, e], and go to the page through transpositions of 16 x 16 elements.
+[16, g, e], and go to the page through transpositions of 16 x 16 elements. Keys of an int8 cache
+(kv_int8.py) wait as int16.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wherry.targets.kernels.specs import RopeAppendSpec
 
 from . import vector as v
 from .isa import Isa
-from .kv_int8 import quantize_head, store_scale
+from .kv_int8 import KEY, VALUE, quantize_head, store_keys, store_scale, value_place
 from .norm import head_norms
 from .tiles import each_row
 
@@ -54,7 +55,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q).emit(n)
 
@@ -85,7 +86,7 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Ids = T.match_buffer(page_ids, (p,), "int32")
         QNorm = T.match_buffer(q_norm, (e,), "float32")
         KNorm = T.match_buffer(k_norm, (e,), "float32")
-        Pages = T.match_buffer(pages, (count, 2, g, PAGE, spec.cache_width), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q, QNorm, KNorm).emit(n)
 
@@ -142,8 +143,13 @@ class _Emitter:
         with T.sblock("single"):
             T.reads()
             T.writes()
-            keys = T.sblock_alloc_buffer((1, spec.kv_heads, spec.head_dim), spec.kv_dtype)
+            keys = self._waiting(1)
             page, slot = self._row(row, keys, 0)
+            if self.int8:
+                with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim // 2) as c:
+                    pair = [keys[0, head, 2 * c + i] for i in (0, 1)]
+                    store_keys(self.Pages, page, head, c, slot, pair, 1)
+                return
             with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim) as c:
                 place = [page, 0, head, 0, c * PAGE + slot]
                 T.buffer_store(self.Pages, keys[0, head, c], place)
@@ -154,7 +160,7 @@ class _Emitter:
         with T.sblock("whole"):
             T.reads()
             T.writes()
-            keys = T.sblock_alloc_buffer((PAGE, spec.kv_heads, spec.head_dim), spec.kv_dtype)
+            keys = self._waiting(PAGE)
             with T.serial(PAGE) as i, T.sblock("row_of_page"):
                 T.reads()
                 T.writes()
@@ -168,9 +174,24 @@ class _Emitter:
                 T.reads()
                 T.writes()
                 made = v.transposed([keys[i, head, v.span(c * PAGE, PAGE)] for i in range(PAGE)])
+                if self.int8:
+                    for j in range(0, PAGE, 2):
+                        pair = c * (PAGE // 2) + j // 2
+                        store_keys(self.Pages, page, head, pair, 0, made[j : j + 2], PAGE)
+                    return
                 for j, key in enumerate(made):
                     place = [page, 0, head, 0, v.span((c * PAGE + j) * PAGE, PAGE)]
                     T.buffer_store(self.Pages, key, place)
+
+    @property
+    def int8(self) -> bool:
+        """Whether the cache is as kv_int8.py has it."""
+        return self.spec.kv_dtype == "int8"
+
+    def _waiting(self, rows: int) -> Any:
+        """Memory for keys that go to the page later."""
+        dtype = "int16" if self.int8 else self.spec.kv_dtype
+        return T.sblock_alloc_buffer((rows, self.spec.kv_heads, self.spec.head_dim), dtype)
 
     def _page_of(self, row: Any) -> Any:
         return self.Ids[self.Indptr[self.Sequence[row]] + self.Position[row] // PAGE]
@@ -192,7 +213,7 @@ class _Emitter:
             T.reads()
             T.writes()
             norm = self._norm(inverse, h + head, 1)
-            if spec.kv_dtype == "int8":
+            if self.int8:
                 whole = T.sblock_alloc_buffer((1, spec.head_dim), "float32")
                 self._rotate(row, h + head, norm, cos, sin, (whole, 0))
                 self._append(0, page, head, slot, (whole, 0), (keys, place, head, 0))
@@ -201,7 +222,8 @@ class _Emitter:
         with T.serial(g) as head, T.sblock("value"):
             T.reads()
             T.writes()
-            to = (self.Pages, page, 1, head, 0, slot * spec.head_dim)
+            which, first = value_place(self.Pages)
+            to = (self.Pages, page, which, head, 0, first + slot * spec.head_dim)
             self._append(1, page, head, slot, (self.X, row, h + g + head), to)
         return page, slot
 
@@ -217,16 +239,17 @@ class _Emitter:
             return x[(*at, v.span(start, lanes))]
 
         def store(start: Any, lanes: int, value: Any) -> None:
-            T.buffer_store(out, value, [*place, v.span(first + start, lanes)])
+            made = v.cast(value, str(out.dtype), lanes)
+            T.buffer_store(out, made, [*place, v.span(first + start, lanes)])
 
-        e, kv_dtype = self.spec.head_dim, self.spec.kv_dtype
-        if kv_dtype == "int8":
-            scale = quantize_head(e, load, store)
+        e = self.spec.head_dim
+        if self.int8:
+            scale = quantize_head(e, VALUE if which else KEY, load, store)
             store_scale(self.Pages, page, which, head, slot, scale)
             return
         lanes = v.widest(e)
         with T.serial(e // lanes) as c:
-            store(c * lanes, lanes, v.cast(load(c * lanes, lanes), kv_dtype, lanes))
+            store(c * lanes, lanes, load(c * lanes, lanes))
 
     def _rotate(
         self, row: Any, head: Any, norm: tuple[Any, int] | None, cos: Any, sin: Any, to: Any

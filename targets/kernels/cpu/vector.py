@@ -49,7 +49,7 @@ def _llvm(name: str, lanes: int, *args: Expr) -> Expr:
 
 
 def cast(value: Expr, element: str, lanes: int) -> Expr:
-    """A vector of float32 as one of `element`."""
+    """A vector of float32 or integers as one of `element`."""
     return value if element == "float32" else T.Cast(f"{element}x{lanes}".removesuffix("x1"), value)
 
 
