@@ -56,7 +56,8 @@ class NativeCore:
         weights: folder of tensor-cache.json.
         device: "cpu" or "<kind>:<index>".
         options: wherry_model_load's options: "threads", "pack_dir".
-        config: wherry_engine_create's: "max_batch", "context", "kv_tokens", "prefill_chunk".
+        config: wherry_engine_create's.
+        draft: library and weights of a smaller model that guesses ahead, or None.
 
     Raises:
         ArtifactError: the library or the weights do not fit.
@@ -71,21 +72,36 @@ class NativeCore:
         weights: Path,
         device: str,
         options: Mapping[str, Any],
-        config: Mapping[str, int],
+        config: Mapping[str, Any],
+        draft: tuple[Path, Path] | None = None,
     ) -> None:
         self._api = api
-        self._model, self._engine = handle(), handle()
+        self._model, self._draft, self._engine = handle(), handle(), handle()
         self._events = (core_abi.Event * EVENT_BATCH)()
-        paths = (str(library.absolute()).encode(), str(weights.absolute()).encode())
-        encoded = json.dumps(options).encode()
-        self._call("wherry_model_load", *paths, device.encode(), encoded, byref(self._model))
         try:
+            self._load(library, weights, device, options, self._model)
+            if draft is not None:
+                self._load(*draft, device, options, self._draft)
             self.metadata: Mapping[str, Any] = json.loads(api.wherry_model_metadata(self._model))
             settings = json.dumps(config).encode()
-            self._call("wherry_engine_create", self._model, None, settings, byref(self._engine))
+            engine = byref(self._engine)
+            self._call("wherry_engine_create", self._model, self._draft, settings, engine)
         except BaseException:
-            api.wherry_model_free(self._model)
+            self._free_models()
             raise
+
+    def _load(
+        self, library: Path, weights: Path, device: str, options: Mapping[str, Any], into: handle
+    ) -> None:
+        paths = (str(library.absolute()).encode(), str(weights.absolute()).encode())
+        encoded = json.dumps(options).encode()
+        self._call("wherry_model_load", *paths, device.encode(), encoded, byref(into))
+
+    def _free_models(self) -> None:
+        for model in (self._model, self._draft):
+            if model:
+                self._api.wherry_model_free(model)
+                model.value = None
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._api, name)(*arguments)
@@ -171,9 +187,7 @@ class NativeCore:
             self._api.wherry_engine_stop(self._engine)
             self._api.wherry_engine_destroy(self._engine)
             self._engine = handle()
-        if self._model:
-            self._api.wherry_model_free(self._model)
-            self._model = handle()
+        self._free_models()
 
     def _pack(self, params: SamplingParams) -> core_abi.Params:
         packed = core_abi.Params()

@@ -27,8 +27,7 @@ struct PrefixNode {
   std::vector<int32_t> pages;   // one for each group; -1: none
   int32_t snapshot = -1;        // slot of the recurrent state behind these tokens
   uint64_t used = 0;            // when, by the tree's clock
-  bool saved = false;           // it has been given to the disk tier, or came from there
-  uint64_t key[2] = {0, 0};     // of the disk tier
+  bool saved = false;           // it has been offered to the disk tier
   std::map<std::vector<int32_t>, std::unique_ptr<PrefixNode>> children;
 
   bool is_root() const { return parent == nullptr; }

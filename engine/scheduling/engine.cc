@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "cache/disk/disk_store.h"
 #include "model/open_session.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -75,6 +76,17 @@ std::unique_ptr<DraftModel> draft_of(std::shared_ptr<const Model> draft, const M
   return std::make_unique<DraftModel>(std::move(draft), cache_config(config), config.context);
 }
 
+std::unique_ptr<DiskTier> disk_of(const Model& model, KvCache& cache, Session& session,
+                                  const EngineConfig& config) {
+  if (config.cache_dir.empty() || !config.prefix_cache) return nullptr;
+  if (!DiskTier::suits(model.metadata())) return nullptr;
+  DiskStoreOptions options;
+  options.folder = config.cache_dir;
+  options.max_bytes = static_cast<uint64_t>(config.cache_bytes);
+  options.block_bytes = DiskTier::block_bytes(session, cache.groups());
+  return std::make_unique<DiskTier>(std::make_unique<DiskStore>(options), model, session, cache);
+}
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> draft,
@@ -83,13 +95,17 @@ Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> 
       config_(config),
       cache_(model_->metadata(), cache_config(config)),
       budget_(config.max_slowdown),
-      scheduler_(scheduler_limits(config, model_->metadata()), cache_, budget_),
       stepper_(session_of(*model_, cache_, config),
-               draft_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()) {}
+               draft_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
+      disk_(disk_of(*model_, cache_, stepper_.session(), config)),
+      scheduler_(scheduler_limits(config, model_->metadata()), cache_, budget_, disk_.get()) {
+  if (disk_) stepper_.use(*disk_);
+}
 
 Engine::~Engine() {
   stop();
   Lock lock(mutex_);
+  if (disk_ && !launched_) disk_->save(INT64_MAX);
   closing_ = true;
   events_changed_.notify_all();
   settled_.wait(lock, [this] { return waiters_ == 0; });
@@ -188,6 +204,7 @@ void Engine::reset() {
     if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
+  if (disk_) disk_->forget_work();
   cache_.clear();
   if (stepper_.draft()) stepper_.draft()->clear();
   ended_.clear();
@@ -205,7 +222,9 @@ void Engine::abort_all() {
 
 bool Engine::is_under_way(const Request& request) const {
   if (!launched_) return false;
-  return std::any_of(plan_.entries.begin(), plan_.entries.end(),
+  const auto& restores = plan_.restores;
+  return std::find(restores.begin(), restores.end(), &request) != restores.end() ||
+         std::any_of(plan_.entries.begin(), plan_.entries.end(),
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
@@ -213,6 +232,7 @@ void Engine::forget(Request& request, bool keep_pages) {
   auto& active = queues_.active;
   active.erase(std::remove(active.begin(), active.end(), &request), active.end());
   queues_.waiting.remove(request);
+  if (disk_ && keep_pages) disk_->remember(request.space, request.tokens, request.computed);
   cache_.release(request.sequence, request.span(), keep_pages);
   request.state = RequestState::kFinished;
   if (stepper_.draft()) ended_.push_back(request.id);

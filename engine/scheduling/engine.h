@@ -73,13 +73,16 @@ class Engine {
   void run_model(Lock& lock);    // gives up the lock meanwhile
   void finish_step(Lock& lock);  // gives up the lock while it waits and samples
   void accept(StepResult& result);
+  void accept_restore(Request& request);
+  void save_prefixes();
   void accept_entry(PlannedRows& entry, Outcome& outcome);
   void accept_samples(Request& request, Outcome& outcome);
   void begin(Request& request);
   void fail_step(const std::string& reason);
   void run_thread();
 
-  bool has_work() const { return !queues_.waiting.empty() || !queues_.active.empty(); }
+  bool has_requests() const { return !queues_.waiting.empty() || !queues_.active.empty(); }
+  bool has_work() const { return (has_requests() && !stalled_) || (disk_ && disk_->has_work()); }
   bool is_under_way(const Request& request) const;
   QueuedEvent& emit(Request& request, wherry_finish finish, const Sample* sample,
                     const std::string& error = {});
@@ -100,8 +103,9 @@ class Engine {
 
   KvCache cache_;
   StepBudget budget_;
-  Scheduler scheduler_;
   Stepper stepper_;  // session, sampler, draft model: used without the lock by the stepping thread
+  std::unique_ptr<DiskTier> disk_;  // null: there is none
+  Scheduler scheduler_;
   std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // after cache_
   RequestQueues queues_;
   uint64_t arrivals_ = 0;

@@ -44,6 +44,7 @@ bool Engine::plan_step() {
   double start = now_seconds();
   for (uint64_t id : ended_) stepper_.draft()->forget(id);
   ended_.clear();
+  save_prefixes();
   try {
     plan_ = scheduler_.plan(queues_);
   } catch (...) {  // all that are admitted end: which of them it was for is not known
@@ -54,11 +55,18 @@ bool Engine::plan_step() {
     }
   }
   for (const PlannedRows& entry : plan_.entries) begin(*entry.request);
+  for (Request* request : plan_.restores) begin(*request);
   launched_ = !plan_.empty();
   stalled_ = plan_.empty();
   step_started_ = launched_ ? start : 0;
   stats_.host_seconds += now_seconds() - start;
   return launched_;
+}
+
+// A few pages a step: others wait. All of them when nobody does.
+void Engine::save_prefixes() {
+  constexpr int64_t kBesideSteps = 4;
+  if (disk_) disk_->save(has_requests() ? kBesideSteps : INT64_MAX);
 }
 
 // The request is in its first step.
@@ -114,18 +122,32 @@ void Engine::finish_step(Lock& lock) {
 
 void Engine::accept(StepResult& result) {
   if (!result.failure.empty()) return fail_step(result.failure);
+  for (Request*& request : plan_.restores) accept_restore(*std::exchange(request, nullptr));
   int64_t rows = 0, running = 0;
   for (const PlannedRows& entry : plan_.entries) {
     rows += entry.rows + static_cast<int64_t>(entry.guesses.size());
     running += entry.request->state == RequestState::kRunning;
   }
-  if (plan_.entry == Entry::kForward) {
+  if (plan_.entry == Entry::kForward && rows > 0) {
     budget_.record(running, rows - running, stepper_.launch_seconds() + result.collect_seconds);
   }
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     accept_entry(plan_.entries[i], result.outcomes[i]);
     plan_.entries[i].request = nullptr;  // it may be gone
   }
+}
+
+void Engine::accept_restore(Request& request) {
+  if (request.aborted) return finish_without_token(request, WHERRY_ABORTED);
+  int64_t page = cache_.page_size();
+  int64_t before = request.computed;
+  request.computed = std::max(before, (request.sequence.committed + request.restored) * page);
+  auto tokens = static_cast<uint64_t>(request.computed - before);
+  if (request.prefilled == 0) request.cached_tokens += static_cast<int32_t>(tokens);
+  stats_.cached_tokens += tokens;
+  stats_.disk_tokens += tokens;
+  request.restored = 0;
+  cache_.commit(request.sequence, request.span());
 }
 
 void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
@@ -181,14 +203,15 @@ void Engine::accept_samples(Request& request, Outcome& outcome) {
 }
 
 void Engine::fail_step(const std::string& reason) {
+  auto fail = [&](Request& request) {
+    bool aborted = request.aborted;
+    finish_without_token(request, aborted ? WHERRY_ABORTED : WHERRY_ERROR, aborted ? "" : reason);
+  };
   for (PlannedRows& entry : plan_.entries) {
-    if (entry.request == nullptr) continue;
-    Request& request = *std::exchange(entry.request, nullptr);
-    if (request.aborted) {
-      finish_without_token(request, WHERRY_ABORTED);
-    } else {
-      finish_without_token(request, WHERRY_ERROR, reason);
-    }
+    if (entry.request != nullptr) fail(*std::exchange(entry.request, nullptr));
+  }
+  for (Request*& request : plan_.restores) {
+    if (request != nullptr) fail(*std::exchange(request, nullptr));
   }
 }
 
@@ -223,7 +246,7 @@ void Engine::run_thread() {
 #endif
   Lock lock(mutex_);
   for (;;) {
-    work_.wait(lock, [this] { return stopping_ || (has_work() && !stalled_ && !paused_); });
+    work_.wait(lock, [this] { return stopping_ || (has_work() && !paused_); });
     if (stopping_) return;
     if (!plan_step()) continue;
     run_model(lock);

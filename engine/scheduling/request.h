@@ -69,6 +69,8 @@ struct Request {
   int64_t computed = 0;         // of them, in the cache
   int64_t prefilled = 0;        // the most that `computed` has been: computing less is done again
   int64_t prompt_reported = 1;  // tokens of the prompt whose logprobs were told; the first has none
+  int64_t on_disk = 0;          // pages, from the last whole one of `computed` on, to be read back
+  int64_t restored = 0;         // pages, in the step under way
   SequenceState sequence;
   SamplerState sampler_state;
   PromptLookup lookup;

@@ -114,13 +114,22 @@ void Scheduler::enter(Request& request, RequestQueues& queues, StateChanges& cha
   // they are taken from younger requests when their rows are planned.
   cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
                        source_size(request));
+  int64_t whole = request.sequence.committed;
+  auto held =
+      static_cast<int64_t>(request.sequence.pages.empty() ? 0 : request.sequence.pages[0].size());
+  if (disk_ && held * cache_.page_size() >= most) {
+    request.on_disk = disk_->found(request.space, request.tokens, whole, most);
+    if ((whole + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
+  }
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
 }
 
 // ---- rows ----
 
 bool Scheduler::is_planned(const Request& request) const {
-  return std::any_of(plan_.entries.begin(), plan_.entries.end(),
+  const auto& restores = plan_.restores;
+  return std::find(restores.begin(), restores.end(), &request) != restores.end() ||
+         std::any_of(plan_.entries.begin(), plan_.entries.end(),
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
@@ -140,6 +149,7 @@ void Scheduler::put_back(Request& request, RequestQueues& queues) {
   request.prefilled = std::max(request.prefilled, request.computed);
   cache_.release(request.sequence, request.span(), true);
   request.computed = 0;
+  request.on_disk = 0;
   request.state = RequestState::kWaiting;
   auto& active = queues.active;
   active.erase(std::find(active.begin(), active.end(), &request));
@@ -181,6 +191,10 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
     bool prompt =
         request->state == RequestState::kPrefilling || request->state == RequestState::kEncoding;
     if (!prompt || !belongs(*request)) continue;
+    if (request->on_disk > 0) {
+      plan_.restores.push_back(request);
+      continue;
+    }
     int64_t rows = chunk_of(*request, left);
     if (rows <= 0) continue;
     bool encodes = request->state == RequestState::kEncoding;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/disk_tier.h"
 #include "cache/kv_cache.h"
 #include "model/model.h"
 #include "scheduling/request.h"
@@ -38,8 +39,9 @@ struct Plan {
   Entry entry = Entry::kForward;
   std::vector<PlannedRows> entries;  // entry s is sequence s of the batch
   StateChanges changes;              // before the step
+  std::vector<Request*> restores;    // with pages to read from disk; no rows of theirs meanwhile
 
-  bool empty() const { return entries.empty(); }
+  bool empty() const { return entries.empty() && restores.empty(); }
 };
 
 struct SchedulerLimits {
@@ -57,8 +59,10 @@ struct SchedulerLimits {
 // request of the highest priority always gets on, so there is no deadlock.
 class Scheduler {
  public:
-  Scheduler(const SchedulerLimits& limits, KvCache& cache, const StepBudget& budget)
-      : limits_(limits), cache_(cache), budget_(budget) {}
+  // disk: may be null.
+  Scheduler(const SchedulerLimits& limits, KvCache& cache, const StepBudget& budget,
+            DiskTier* disk = nullptr)
+      : limits_(limits), cache_(cache), budget_(budget), disk_(disk) {}
 
   // An empty plan means that there is nothing to do.
   Plan plan(RequestQueues& queues);
@@ -87,6 +91,7 @@ class Scheduler {
   const SchedulerLimits limits_;
   KvCache& cache_;
   const StepBudget& budget_;
+  DiskTier* const disk_;
   Plan plan_;
   Entry last_ = Entry::kForward;
   uint64_t preemptions_ = 0;

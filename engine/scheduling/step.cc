@@ -33,12 +33,28 @@ Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> d
 
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
+  restore(plan);
+  launch_seconds_ = 0;
+  if (plan.entries.empty()) return;
   if (plan.entry == Entry::kForward) guess(plan);
   Batch batch = make_batch(plan, groups_);
   double start = now_seconds();
   session_->launch(batch, plan.entry);
   launch_seconds_ = now_seconds() - start;
   if (plan.entry == Entry::kForward) ask_masks(plan);
+}
+
+// Beside rows only a few pages are read: others wait for those rows.
+void Stepper::restore(Plan& plan) {
+  constexpr int64_t kBesideRows = 8;  // pages
+  for (Request* request : plan.restores) {
+    int64_t page = request->sequence.committed;
+    int64_t wanted = request->on_disk;
+    if (!plan.entries.empty()) wanted = std::min(wanted, kBesideRows);
+    int64_t n = disk_->restore(request->sequence, request->space, request->tokens, page, wanted);
+    request->restored = n;
+    request->on_disk = n < wanted ? 0 : request->on_disk - n;
+  }
 }
 
 void Stepper::apply(const StateChanges& changes) {
@@ -99,6 +115,7 @@ void Stepper::ask_masks(Plan& plan) {
 
 StepResult Stepper::collect(Plan& plan) {
   StepResult result;
+  if (plan.entries.empty()) return result;
   try {
     double start = now_seconds();
     Rows rows = session_->collect();

@@ -51,11 +51,14 @@ class Stepper {
 
   StepResult collect(Plan& plan);
 
+  void use(DiskTier& disk) { disk_ = &disk; }
+
   Session& session() { return *session_; }
   DraftModel* draft() { return draft_.get(); }  // null: there is none
 
  private:
   void apply(const StateChanges& changes);
+  void restore(Plan& plan);
   void guess(Plan& plan);
   void guess_with_draft_model(std::vector<PlannedRows*>& entries);
   void ask_masks(Plan& plan);
@@ -67,6 +70,7 @@ class Stepper {
   StandardSampler sampler_;
   StepBudget& budget_;
   const size_t groups_;
+  DiskTier* disk_ = nullptr;
   double launch_seconds_ = 0;
 };
 

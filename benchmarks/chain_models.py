@@ -1,0 +1,69 @@
+"""Random models that continue a text in a known way, at the cost of real ones.
+
+The next token is a fixed successor of the last one: every layer computes all that it always does,
+but adds little, and the head's row of a token is the embedding of its predecessor. So a text can
+be written that the model will continue, and two models can be made that agree as often as wanted.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from .shapes import SHAPES, weight_shapes
+
+# A tenth of smollm2-135m's bytes a token: most of them are the head's.
+DRAFT: dict[str, Any] = SHAPES["smollm2-135m"] | {
+    "hidden_size": 128,
+    "intermediate_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+}
+
+
+def successors(vocab: int, agree: float, seed: int = 0) -> np.ndarray:
+    """Of each token, [vocab] int64; for a share of 1 - agree of them others than with agree=1."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(vocab)
+    after = np.empty(vocab, np.int64)
+    after[order] = np.roll(order, -1)  # one long cycle
+    differ = rng.random(vocab) >= agree
+    after[differ] = rng.permutation(after[differ])
+    return after
+
+
+def write(folder: Path, shape: dict[str, Any], *, agree: float = 1.0) -> Path:
+    """Write a Hugging Face folder whose model continues texts by `successors`."""
+    if (folder / "config.json").is_file():
+        return folder
+    config = shape | {"tie_word_embeddings": False}
+    rng = np.random.default_rng(1)
+    tensors = {}
+    for name, size in weight_shapes(config).items():
+        values = rng.standard_normal(size, dtype=np.float32) * 0.02
+        if len(size) == 1:
+            values = np.ones(size, np.float32)
+        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+            values *= 0.02
+        tensors[name] = values
+    embedding = tensors["model.embed_tokens.weight"]
+    head = np.empty_like(embedding)
+    head[successors(config["vocab_size"], agree)] = embedding
+    tensors["lm_head.weight"] = head
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({n: v.astype(np.float16) for n, v in tensors.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config, indent=1))
+    return folder
+
+
+def walk(first: int, length: int, vocab: int) -> list[int]:
+    """`length` tokens, from `first` on, as the model that agrees with itself would go on."""
+    after, tokens = successors(vocab, 1.0), [first]
+    while len(tokens) < length:
+        tokens.append(int(after[tokens[-1]]))
+    return tokens

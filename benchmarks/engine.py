@@ -1,0 +1,255 @@
+"""What the engine's features are worth, and cost: `python -m benchmarks.engine`; see README.md.
+
+Each workload runs with a feature and without, in turn (A B A B) in one process, on the same model,
+and must give the same tokens both times. Ratios above 1: with the feature it takes less time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wherry.artifact import library_for, read_manifest
+from wherry.runtime.core import Event, SamplingParams
+from wherry.runtime.core_library import open_core, open_runtime
+from wherry.runtime.core_native import NativeCore
+
+from .busy import busy_cores, warning
+from .chain_models import DRAFT, walk, write
+from .rows import ROWS, machine, versions, write_row
+from .shapes import SHAPES
+
+SHAPE = "smollm2-135m"
+VOCAB = SHAPES[SHAPE]["vocab_size"]
+MODELS = Path.home() / ".cache" / "wherry-benchmarks"
+CONTEXT = 4608
+DRAFT_AGREES = 0.8
+QUANT = "q4f16_1"
+
+
+class Bench:
+    """A compiled model that engines of many configurations are opened on."""
+
+    def __init__(self, folder: Path, draft: Path, threads: int) -> None:
+        self.folder, self.draft, self.threads = folder, draft, threads
+        open_runtime("cpu")
+
+    def open(self, *, draft: bool = False, **config: Any) -> NativeCore:
+        """An engine of its own, stepped by its own thread."""
+        files = [(f / library_for(read_manifest(f)), f) for f in (self.folder, self.draft)]
+        config = {"context": 2048, "max_batch": 1, "prefill_chunk": 256} | config
+        options = {"threads": self.threads}
+        core = NativeCore(
+            open_core(), *files[0], "cpu", options, config, files[1] if draft else None
+        )
+        core.start()
+        return core
+
+
+def answer(core: NativeCore, prompt: Sequence[int], **params: Any) -> list[Event]:
+    """All events of one request."""
+    core.add(1, prompt, SamplingParams(temperature=0.0, **params))
+    events: list[Event] = []
+    while not events or not events[-1].finish:
+        events += core.wait_events(-1)
+    return events
+
+
+def timed(core: NativeCore, prompt: Sequence[int], **params: Any) -> tuple[list[int], float]:
+    """A request's tokens, and seconds a token after the first."""
+    events = answer(core, prompt, **params)
+    return [e.token for e in events], events[-1].decode_seconds / (len(events) - 1)
+
+
+def edited(length: int, share: float) -> list[int]:
+    """A text that the model would write, with a share of its tokens replaced."""
+    rng = np.random.default_rng(3)
+    tokens = np.array(walk(7, length, VOCAB))
+    wrong = rng.random(length) < share
+    return np.where(wrong, rng.integers(0, VOCAB, length), tokens).tolist()
+
+
+def compared(
+    bench: Bench,
+    on: dict[str, Any],
+    off: dict[str, Any],
+    prompt: Sequence[int],
+    asked: dict[str, Any],
+) -> dict[str, Any]:
+    """The same request with and without a feature, three times in turn."""
+    cores = [bench.open(**on), bench.open(**off)]
+    seconds: list[list[float]] = [[], []]
+    try:
+        tokens = [timed(core, prompt, **asked)[0] for core in cores]  # warm
+        assert tokens[0] == tokens[1], "the feature changed the tokens"
+        for _ in range(3):
+            for core, times in zip(cores, seconds, strict=True):
+                core.reset()
+                times.append(timed(core, prompt, **asked)[1])
+        stats = cores[0].stats()
+    finally:
+        for core in cores:
+            core.close()
+    medians = [statistics.median(times) for times in seconds]
+    return {
+        "ratio": medians[1] / medians[0],
+        "with_s": seconds[0],
+        "without_s": seconds[1],
+        "accepted_share": stats.accepted_tokens / max(stats.drafted_tokens, 1),
+    }
+
+
+def prompt_lookup(bench: Bench) -> dict[str, Any]:
+    """An edit: the output repeats the prompt but for a twentieth of its tokens."""
+    prompt = [*edited(512, 0.05), walk(7, 1, VOCAB)[0]]
+    on, off = {"max_drafts": 8}, {"max_drafts": 0}
+    return compared(bench, on, off, prompt, {"max_tokens": 256})
+
+
+def draft_model(bench: Bench) -> dict[str, Any]:
+    """A draft model of a tenth of the size that agrees four times in five; nothing to look up."""
+    prompt = walk(100, 32, VOCAB)
+    return compared(bench, {"draft": True}, {}, prompt, {"max_tokens": 256})
+
+
+def unused_features(bench: Bench) -> dict[str, Any]:
+    """What the prefix cache and guessing cost where they find nothing."""
+    rng = np.random.default_rng(5)
+    prompt = rng.integers(0, VOCAB, 64).tolist()
+    on = {"prefix_cache": True, "max_drafts": 8}
+    off = {"prefix_cache": False, "max_drafts": 0}
+    return compared(bench, on, off, prompt, {"max_tokens": 256})
+
+
+def overhead(bench: Bench) -> dict[str, Any]:
+    """Share of a step that is neither the model nor sampling, at 1 and 32 sequences."""
+    row = {}
+    for batch in (1, 32):
+        core = bench.open(max_batch=batch, kv_tokens=batch * 256, context=256)
+        rng = np.random.default_rng(6)
+        for i in range(batch):
+            core.add(i, rng.integers(0, VOCAB, 64).tolist(), SamplingParams(max_tokens=160))
+        while core.stats().running < batch:
+            core.wait_events(100)
+        before = core.stats()
+        while core.stats().steps < before.steps + 64:
+            core.wait_events(100)
+        after = core.stats()
+        core.close()
+        model = after.model_seconds - before.model_seconds
+        sample = after.sample_seconds - before.sample_seconds
+        host = after.host_seconds - before.host_seconds
+        row[f"host_share_{batch}"] = host / (model + sample + host)
+        row[f"sample_share_{batch}"] = sample / (model + sample + host)
+    return row
+
+
+def stall(bench: Bench) -> dict[str, Any]:
+    """Gaps between the tokens of four running streams, before and while a 4k prompt arrives."""
+    core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=12288, prefill_chunk=512)
+    rng = np.random.default_rng(7)
+    for i in range(4):
+        core.add(i, rng.integers(0, VOCAB, 64).tolist(), SamplingParams(max_tokens=4000, seed=i))
+    gaps: dict[str, list[float]] = {"before": [], "during": []}
+    last: dict[int, float] = {}
+    arrived, first = 0.0, 0.0
+    while not first:
+        for event in core.wait_events(-1):
+            now = time.perf_counter()
+            if event.id == 99:
+                first = now
+            elif event.id in last:
+                gaps["during" if arrived else "before"].append(now - last[event.id])
+            last[event.id] = now
+        if not arrived and len(gaps["before"]) >= 800:
+            gaps["before"] = gaps["before"][200:]  # the first ones are between their prompts
+            arrived = time.perf_counter()
+            core.add(99, rng.integers(0, VOCAB, 4096).tolist(), SamplingParams(max_tokens=1))
+    core.close()
+    p99 = {name: float(np.percentile(values, 99)) for name, values in gaps.items()}
+    return {
+        "p99_ratio": p99["during"] / p99["before"],
+        "p50_ratio": float(np.median(gaps["during"]) / np.median(gaps["before"])),
+        "p99_s": p99,
+        "prompt_s": first - arrived,
+    }
+
+
+def shared_prefix(bench: Bench) -> dict[str, Any]:
+    """A second request that shares 2,000 tokens; and after a restart, from disk."""
+    rng = np.random.default_rng(8)
+    shared = rng.integers(0, VOCAB, 2000).tolist()
+    row: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"context": 2304, "kv_tokens": 4608, "cache_dir": folder, "prefill_chunk": 512}
+        core = bench.open(**config)
+        cold = answer(core, [*shared, 1], max_tokens=1)[0]
+        warm = answer(core, [*shared, 2], max_tokens=1)[0]
+        row["recomputed_share"] = (2001 - warm.cached_tokens) / 2000
+        row["ttft_memory_ratio"] = warm.prefill_seconds / cold.prefill_seconds
+        core.close()
+        again = bench.open(**config)
+        disk = answer(again, [*shared, 3], max_tokens=1)[0]
+        row["disk_tokens"] = again.stats().disk_tokens
+        row["ttft_disk_ratio"] = disk.prefill_seconds / cold.prefill_seconds
+        again.close()
+    return row
+
+
+WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    "prompt-lookup": prompt_lookup,
+    "draft-model": draft_model,
+    "unused-features": unused_features,
+    "overhead": overhead,
+    "stall": stall,
+    "shared-prefix": shared_prefix,
+}
+
+
+def compiled(folder: Path) -> Path:
+    """The compiled folder of a model, made now if it is not there."""
+    command = [sys.executable, "-m", "wherry", "compile", str(folder), "--quant", QUANT]
+    command += ["--context", str(CONTEXT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip().splitlines()[-1])
+
+
+def main() -> None:
+    """Measure the named workloads, or all; a row each."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workloads", nargs="*", help=", ".join(WORKLOADS))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=MODELS)
+    parser.add_argument("--rows", type=Path, default=ROWS)
+    a = parser.parse_args()
+    target = write(a.folder / f"{SHAPE}-chain", SHAPES[SHAPE])
+    draft = write(a.folder / "draft-chain", DRAFT, agree=DRAFT_AGREES)
+    folders = [compiled(folder) for folder in (target, draft)]
+    for name in a.workloads or WORKLOADS:
+        busy = busy_cores()
+        measured = WORKLOADS[name](Bench(*folders, a.threads))
+        row = {
+            "shape": SHAPE,
+            "what": f"engine-{name}",
+            "threads": a.threads,
+            "quant": QUANT,
+            **measured,
+            "machine": machine(),
+            "versions": versions(),
+            "warning": warning(busy),
+        }
+        print(name, {k: v for k, v in measured.items() if not isinstance(v, list)})
+        write_row(a.rows, row)
+
+
+if __name__ == "__main__":
+    main()

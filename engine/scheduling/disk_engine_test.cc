@@ -1,0 +1,146 @@
+// Prefixes that outlive an engine: read back by the next one, or computed again.
+#include <filesystem>
+#include <fstream>
+
+#include "scheduling/engine.h"
+#include "testing/fake_model.h"
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+using testing::TemporaryFolder;
+
+std::vector<int32_t> prompt_of(int length, int first) {
+  std::vector<int32_t> prompt;
+  for (int i = 0; i < length; ++i) prompt.push_back((first + 7 * i) % 64);
+  return prompt;
+}
+
+struct Answer {
+  std::vector<int32_t> tokens;
+  int32_t cached = 0;
+};
+
+// An engine of its own, as after a restart.
+struct Process {
+  Process(const std::string& folder, FakeOptions options = {}, int kv_tokens = 512)
+      : model(std::make_shared<FakeModel>(options)),
+        engine(
+            model,
+            parse_engine_config(
+                concat(R"({"cache_dir": ")", folder, R"(", "kv_tokens": )", kv_tokens, "}").c_str(),
+                model->metadata())) {}
+
+  Answer ask(const std::vector<int32_t>& prompt, uint64_t salt = 0) {
+    wherry_params params;
+    wherry_params_init(&params);
+    params.temperature = 0;
+    params.max_tokens = 6;
+    params.salt = salt;
+    engine.add(1, prompt.data(), prompt.size(), params);
+    Answer answer;
+    for (int steps = 0; steps < 100; ++steps) {
+      wherry_event events[8];
+      std::string error;
+      size_t n = engine.step(events, 8, &error);
+      for (size_t i = 0; i < n; ++i) {
+        answer.tokens.push_back(events[i].token);
+        answer.cached = events[i].cached_tokens;
+        if (events[i].finish != WHERRY_RUNNING) {
+          CHECK(answer.tokens == fake_output(model->options, prompt, params, 64));
+          return answer;
+        }
+      }
+    }
+    CHECK(!"it ends");
+    return answer;
+  }
+
+  // A step without requests: all that is to be kept goes to the disk.
+  void idle() {
+    wherry_event event;
+    std::string error;
+    engine.step(&event, 1, &error);
+  }
+
+  std::shared_ptr<FakeModel> model;
+  Engine engine;
+};
+
+TEST(a_prompt_is_found_after_a_restart) {
+  TemporaryFolder folder;
+  auto prompt = prompt_of(41, 3);
+  CHECK_EQ(Process(folder.path()).ask(prompt).cached, 0);
+  Process again(folder.path());
+  CHECK_EQ(again.ask(prompt).cached, 40);
+  CHECK_EQ(again.engine.stats().disk_tokens, 40u);
+  CHECK_EQ(again.engine.stats().prefill_tokens, 1u);
+  CHECK_EQ(again.ask(prompt).cached, 40);  // from memory, now
+  CHECK_EQ(again.engine.stats().disk_tokens, 40u);
+}
+
+TEST(a_part_in_memory_and_a_part_on_disk) {
+  TemporaryFolder folder;
+  Process(folder.path()).ask(prompt_of(41, 3));
+  Process again(folder.path());
+  again.ask(prompt_of(10, 3));  // 8 from disk; 9 and what followed stay as half a page
+  CHECK_EQ(again.ask(prompt_of(41, 3)).cached, 40);
+}
+
+TEST(what_left_memory_is_read_back) {
+  TemporaryFolder folder;
+  Process process(folder.path(), {}, 64);
+  process.ask(prompt_of(41, 3));
+  process.idle();
+  process.ask(prompt_of(41, 4));  // there is room for one
+  CHECK_EQ(process.ask(prompt_of(41, 3)).cached, 40);
+  CHECK(process.engine.stats().disk_tokens > 0);
+}
+
+TEST(other_models_and_other_salts_find_nothing) {
+  TemporaryFolder folder;
+  auto prompt = prompt_of(41, 3);
+  Process(folder.path()).ask(prompt);
+  FakeOptions other;
+  other.seed = 9;
+  CHECK_EQ(Process(folder.path(), other).ask(prompt).cached, 0);
+  CHECK_EQ(Process(folder.path()).ask(prompt, 5).cached, 0);
+}
+
+TEST(a_damaged_block_is_computed_again) {
+  TemporaryFolder folder;
+  auto prompt = prompt_of(41, 3);
+  Process(folder.path()).ask(prompt);
+  int damaged = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (!entry.is_regular_file() || entry.file_size() < 40) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(entry.file_size()) - 3);
+    file.put('x');
+    if (++damaged == 4) break;
+  }
+  CHECK_EQ(damaged, 4);
+  CHECK(Process(folder.path()).ask(prompt).cached < 40);
+  // Each run finds the next damaged block, removes it and saves it again.
+  for (int run = 1; run < damaged; ++run) Process(folder.path()).ask(prompt);
+  CHECK_EQ(Process(folder.path()).ask(prompt).cached, 40);
+}
+
+TEST(a_folder_that_cannot_be_used_costs_nothing_else) {
+  TemporaryFolder folder;
+  std::string file = folder.write("file", "not a folder");
+  Process process(file);
+  CHECK_EQ(process.ask(prompt_of(41, 3)).tokens.size(), 6u);
+}
+
+TEST(models_with_windows_do_without) {
+  TemporaryFolder folder;
+  FakeOptions windowed;
+  windowed.window = 9;
+  Process(folder.path(), windowed).ask(prompt_of(41, 3));
+  CHECK_EQ(Process(folder.path(), windowed).ask(prompt_of(41, 3)).cached, 0);
+}
+
+}  // namespace
+}  // namespace wherry
