@@ -7,7 +7,7 @@ import itertools
 import logging
 import queue
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from .plan import Job
 from .request_error import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
+_SLICE = 256  # events that a coroutine takes at once, about
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
 
 
@@ -62,7 +63,7 @@ class AsyncSink:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        self._items: list[list[Event] | BaseException] = []
+        self._items: deque[list[Event] | BaseException] = deque()
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
@@ -71,15 +72,20 @@ class AsyncSink:
         self._filled.set()
 
     async def take(self) -> list[Event]:
-        """Await events; all that are there.
+        """Await events; all that are there, or a slice of very many: others use the loop too.
 
         Raises:
             WherryError: the engine failed or was closed.
         """
         await self._filled.wait()
-        self._filled.clear()
-        items, self._items = self._items, []
-        return [event for item in items for event in _events(item)]
+        events: list[Event] = []
+        while self._items and len(events) < _SLICE:
+            events += _events(self._items.popleft())
+        if self._items:
+            await asyncio.sleep(0)
+        else:
+            self._filled.clear()
+        return events
 
 
 def _events(item: list[Event] | BaseException) -> list[Event]:
@@ -131,7 +137,7 @@ class Dispatcher:
         """
         with self._lock:
             self._check_open()
-            self._check_room(len(jobs))
+            self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
             self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
         try:
@@ -188,12 +194,19 @@ class Dispatcher:
         if self._failure is not None:
             raise WherryError(str(self._failure)) from self._failure
 
-    def _check_room(self, jobs: int) -> None:
+    def check_room(self, jobs: int) -> None:
+        """Whether so many more requests would be taken now.
+
+        Raises:
+            BusyError: not now.
+            RequestError: never.
+        """
         if self.limit is None or len(self._sinks) + jobs <= self.limit:
             return
         if jobs > self.limit:
             raise RequestError(
-                f"The request asks for {jobs} outputs at once; at most {self.limit} are queued",
+                f"The request asks for {jobs} outputs at once (n for each prompt); at most "
+                f"{self.limit} are queued",
                 param="n",
             )
         raise BusyError(

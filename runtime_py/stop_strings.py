@@ -44,9 +44,7 @@ class StopAutomaton:
                 made.append(new)
             at = at.fail
         found = self.start if at is None else at.next[char]
-        for new in reversed(
-            made
-        ):  # the shorter ones first: `ends` is the longer one's own or theirs
+        for new in reversed(made):  # the shorter ones first: `ends` is theirs or its own
             new.fail = found
             new.ends = new.depth if len(self._stops[new.low]) == new.depth else found.ends
             found = new
