@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from . import server_errors
 from .async_engine import AsyncMLCEngine, AsyncStream, begin, collect
+from .browser_guard import BrowserGuard
 from .caller import Caller
 from .dispatcher import AsyncSink
 from .engine import MLCEngine
@@ -42,6 +43,7 @@ def create_app(
     model_name: str | None = None,
     api_key: str | None = None,
     cors: Sequence[str] | None = None,
+    hosts: Sequence[str] | None = None,
     max_body: int = MAX_BODY,
     max_queue: int = MAX_QUEUE,
 ) -> FastAPI:
@@ -52,6 +54,8 @@ def create_app(
         model_name: the `model` that requests name; None: the engine's.
         api_key: clients must send it to every path but /health; None: anyone may ask.
         cors: origins whose pages may ask ("*": all); None: none.
+        hosts: names that requests may be sent to beside localhost and IP addresses ("*": all);
+            with a key they are not looked at.
         max_body: bytes of a request, beyond which it is a 413.
         max_queue: outputs that may wait, beyond which a request is a 429.
     """
@@ -59,13 +63,15 @@ def create_app(
     loaded.dispatcher.limit = loaded.max_batch + max_queue
     app = FastAPI(title="Wherry", openapi_url=None)
     server_errors.install(app)
-    app.add_middleware(Gate, api_key=api_key, max_body=max_body)
+    guard = BrowserGuard(hosts or (), cors or ())
+    app.add_middleware(Gate, api_key=api_key, guard=guard, max_body=max_body)
     if cors:  # outermost: a browser's preflight carries no key
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(cors),
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
+            allow_private_network=True,  # a page of the Internet asks whether it may come in
             expose_headers=[IGNORED_HEADER, "Retry-After"],
         )
     _add_routes(app, _Server(loaded, model_name or loaded.name))

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 import pytest
-from fastapi.testclient import TestClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
@@ -21,12 +21,21 @@ from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
 from .conftest import core_of
 from .live_server import live
 
+JSON = {"Content-Type": "application/json"}
 HI = {"messages": [{"role": "user", "content": "the cat"}]}
+
+
+def TestClient(app, **options):  # Starlette's has the host "testserver"
+    return AnyClient(app, base_url="http://localhost", **options)
 
 
 @pytest.fixture
 def client(make):
     return TestClient(create_app(MLCEngine.of(make())), raise_server_exceptions=False)
+
+
+def asking(url, body):
+    return urllib.request.Request(f"{url}/v1/chat/completions", body, JSON)
 
 
 def error(response, status):
@@ -52,8 +61,10 @@ def test_errors_have_openais_shape(client):
     chat = "/v1/chat/completions"
     assert "GET /v2/x" in error(client.get("/v2/x"), 404)["message"]
     assert "POST" in error(client.get(chat), 405)["message"]
-    assert error(client.post(chat, content="{"), 400)["code"] == "invalid_json"
-    assert error(client.post(chat, content="[" * 100_000), 400)["code"] == "invalid_json"
+    assert error(client.post(chat, content="{", headers=JSON), 400)["code"] == "invalid_json"
+    assert (
+        error(client.post(chat, content="[" * 100_000, headers=JSON), 400)["code"] == "invalid_json"
+    )
     assert error(client.post(chat, json=[1]), 400)["type"] == "invalid_request_error"
     assert error(client.post(chat, json={}), 400)["param"] == "messages"
     bad = {"messages": [{"role": "king", "content": "x"}], "n": 0}
@@ -129,7 +140,7 @@ def test_body_limit(make):
         for _ in range(20):
             yield b" " * 100
 
-    assert error(client.post("/v1/completions", content=pieces()), 413)["code"]
+    assert error(client.post("/v1/completions", content=pieces(), headers=JSON), 413)["code"]
     assert client.post("/v1/completions", json={"prompt": "a"}).status_code == 200
 
 
@@ -162,7 +173,7 @@ def test_cors_is_off_unless_asked_for(make):
 def test_sse_bytes(make):
     with live(make("a")) as url:
         body = json.dumps({**HI, "stream": True, "user": "me"}).encode()
-        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+        with urllib.request.urlopen(asking(url, body)) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             assert answer.headers["x-wherry-ignored"] == "user"
             text = answer.read().decode()
@@ -199,7 +210,7 @@ def test_sigterm_drains():
 
         def ask():
             body = json.dumps(HI).encode()
-            with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+            with urllib.request.urlopen(asking(url, body)) as answer:
                 texts.append(json.load(answer)["choices"][0]["message"]["content"])
 
         thread = threading.Thread(target=ask)
@@ -236,7 +247,7 @@ def test_what_outlasts_the_drain_is_cut_with_an_error():
     ) as process:
         url = process.stdout.readline().strip()
         body = json.dumps({**HI, "stream": True}).encode()
-        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+        with urllib.request.urlopen(asking(url, body)) as answer:
             answer.readline()
             process.send_signal(signal.SIGTERM)
             text = answer.read().decode()

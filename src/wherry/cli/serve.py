@@ -19,6 +19,12 @@ from .progress import shown
 @click.option("--model-name", help="What clients call it; default: the model's name.")
 @click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY.")
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine that clients use, where no key is asked for; repeatable.",
+)
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @options.engine
 def serve_command(
@@ -32,6 +38,7 @@ def serve_command(
     model_name: str | None,
     api_key: str | None,
     cors: tuple[str, ...],
+    allow_host: tuple[str, ...],
     max_batch: int | None,
     context: int | None,
     threads: int | None,
@@ -48,6 +55,7 @@ def serve_command(
             model_name=model_name,
             api_key=api_key or settings.api_key(),
             cors=cors,
+            hosts=allow_host,
             target=target,
             quant=quant,
             kv_dtype=kv_dtype,
