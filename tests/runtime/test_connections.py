@@ -58,7 +58,7 @@ def test_idle_connections_shut_nobody_else_out(tmp_path):
 
 def test_running_out_of_files_is_logged_once(tmp_path):
     """Where the limit of connections does not help: other files of the process take the room."""
-    options = QUICK.replace("connections=40", "connections=10_000")
+    options = QUICK.replace("=40", "=10_000").replace("head_seconds=0.5", "head_seconds=60")
     with served(tmp_path, files=128, options=options) as server:
         idle = [connect(server) for _ in range(200)]
         time.sleep(2.5)  # asyncio tries again every second
