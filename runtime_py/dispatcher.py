@@ -7,6 +7,7 @@ import itertools
 import logging
 import queue
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,6 +16,7 @@ from wherry.errors import WherryError
 
 from .core import Core, CoreStats, Event
 from .plan import Job
+from .pulse import Pulse, Snapshot
 from .request_error import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
@@ -99,6 +101,7 @@ class Dispatcher:
 
     Attributes:
         limit: core requests at one time, running and queued; None: as many as come.
+        pulse: looks at the core's counters.
     """
 
     def __init__(self, core: Core) -> None:
@@ -113,6 +116,7 @@ class Dispatcher:
         self._failure: BaseException | None = None  # why no request is taken any more
         self._closed = False
         core.start()
+        self.pulse = Pulse(core.stats, lambda: len(self._sinks))
         self._thread = threading.Thread(target=self._poll, name="wherry-events", daemon=True)
         self._thread.start()
 
@@ -140,6 +144,7 @@ class Dispatcher:
             self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
             self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
+        self.pulse.stir()
         try:
             for request_id, job in zip(ids, jobs, strict=True):
                 with self._lock:
@@ -162,10 +167,13 @@ class Dispatcher:
         live = [i for i in ids if self._sinks.pop(i, None) is not None]
         for request_id in live:
             self._to_abort.put(request_id)
-        if live:
-            with self._lock:
+        # While a request is being added the poller is not woken: it looks again within _WAIT_MS.
+        if live and self._lock.acquire(blocking=False):
+            try:
                 if self._failure is None:
                     self._core.wake()
+            finally:
+                self._lock.release()
 
     def stats(self) -> CoreStats:
         """The core's counters.
@@ -177,6 +185,17 @@ class Dispatcher:
             self._check_open()
             return self._core.stats()
 
+    def snapshot(self) -> Snapshot:
+        """What was last seen of the core, at once, whatever it does."""
+        return Snapshot(
+            stats=self.pulse.stats,
+            age_seconds=time.monotonic() - self.pulse.seen_at,
+            active=self.active,
+            limit=self.limit,
+            stalled_seconds=self.pulse.stalled_seconds,
+            failed=self.failed,
+        )
+
     def close(self) -> None:
         """End all requests with an error, stop the poller, free the core. Idempotent."""
         with self._lock:
@@ -187,6 +206,7 @@ class Dispatcher:
                 self._failure = WherryError("The engine is closed")
                 self._core.wake()
         self._thread.join()
+        self.pulse.close()
         self._fail_all(self._failure)
         self._core.close()
 

@@ -24,6 +24,7 @@ from .generation import Generation
 from .json_body import encoded, parse_json
 from .loaded_model import LoadedModel
 from .plan import Plan
+from .pulse import Snapshot, as_json
 from .reply import Reply, Streaming
 from .requests import ChatRequest, CompletionRequest, R, SamplingRequest, ignored, parse
 from .server_errors import ApiError, shutting_down
@@ -32,6 +33,8 @@ from .sse import ClientGone, EventStream, while_connected
 
 MAX_BODY = 16 * 2**20  # bytes
 MAX_QUEUE = 256  # outputs that wait, beyond those that run
+STUCK_SECONDS = 120  # more than the longest step of a large model on a slow machine
+_LOOK_SECONDS = 0.2  # that /stats waits for the engine's counters
 LONG_BODY = 2**16  # bytes
 IGNORED_HEADER = "X-Wherry-Ignored"
 _CLIENT_GONE = 499  # as nginx logs it; nobody receives it
@@ -46,6 +49,7 @@ def create_app(
     hosts: Sequence[str] | None = None,
     max_body: int = MAX_BODY,
     max_queue: int = MAX_QUEUE,
+    stuck_seconds: float = STUCK_SECONDS,
 ) -> FastAPI:
     """The application; it does not own the engine.
 
@@ -58,6 +62,7 @@ def create_app(
             with a key they are not looked at.
         max_body: bytes of a request, beyond which it is a 413.
         max_queue: outputs that may wait, beyond which a request is a 429.
+        stuck_seconds: that there may be work of which none is done, beyond which /health is a 503.
     """
     loaded = engine.loaded
     loaded.dispatcher.limit = loaded.max_batch + max_queue
@@ -74,7 +79,7 @@ def create_app(
             allow_private_network=True,  # a page of the Internet asks whether it may come in
             expose_headers=[IGNORED_HEADER, "Retry-After"],
         )
-    _add_routes(app, _Server(loaded, model_name or loaded.name))
+    _add_routes(app, _Server(loaded, model_name or loaded.name, stuck_seconds))
     return app
 
 
@@ -82,6 +87,7 @@ def _add_routes(app: FastAPI, server: _Server) -> None:
     get: dict[str, Callable[..., Any]] = {
         "/": server.index,
         "/health": server.health,
+        "/stats": server.stats,
         "/v1/models": server.models,
         "/v1/models/{name:path}": server.model,
     }
@@ -96,9 +102,10 @@ def _add_routes(app: FastAPI, server: _Server) -> None:
 class _Server:
     """The handlers."""
 
-    def __init__(self, loaded: LoadedModel, name: str) -> None:
+    def __init__(self, loaded: LoadedModel, name: str, stuck_seconds: float) -> None:
         self._loaded = loaded
         self._name = name
+        self._stuck_seconds = stuck_seconds
         self._created = int(time.time())
         self._long_requests = ThreadPoolExecutor(1, "wherry-long-request")
         self.endpoints: list[str] = []
@@ -107,8 +114,23 @@ class _Server:
         return JSONResponse({"server": "wherry", "model": self._name, "endpoints": self.endpoints})
 
     async def health(self) -> Response:
-        failed = self._loaded.dispatcher.failed
-        return JSONResponse({"status": "failed" if failed else "ok"}, 503 if failed else 200)
+        status = self._status(self._loaded.dispatcher.snapshot())
+        return JSONResponse({"status": status}, 200 if status == "ok" else 503)
+
+    def _status(self, found: Snapshot) -> str:
+        if found.failed:
+            return "failed"
+        return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"
+
+    async def stats(self) -> Response:
+        """What the engine does now; if it does not say so soon, what it did when last seen."""
+        dispatcher = self._loaded.dispatcher
+        looks, end = dispatcher.pulse.looks, time.monotonic() + _LOOK_SECONDS
+        dispatcher.pulse.stir()
+        while dispatcher.pulse.looks == looks and time.monotonic() < end:
+            await asyncio.sleep(0.005)
+        found = dispatcher.snapshot()
+        return JSONResponse({"status": self._status(found), "model": self._name, **as_json(found)})
 
     async def models(self) -> Response:
         return JSONResponse({"object": "list", "data": [self._model()]})

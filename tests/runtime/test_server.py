@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -55,6 +56,79 @@ def test_health_says_when_the_engine_has_failed(make):
     core_of(model).break_with = "broken"
     assert "broken" in error(client.post("/v1/completions", json={"prompt": "a"}), 500)["message"]
     assert client.get("/health").status_code == 503
+
+
+def test_health_says_when_the_engine_is_stuck(make):
+    go_on = threading.Event()
+
+    def script(prompt, params, n):
+        go_on.wait(30)
+        return 7
+
+    model = make(script=script)
+    with live(model, stuck_seconds=0.3) as url:
+
+        def get(path):
+            try:
+                with urllib.request.urlopen(url + path, timeout=5) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as e:
+                return e.code, json.load(e)
+
+        body = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
+        request = urllib.request.Request(f"{url}/v1/completions", body, JSON)
+        clients = [
+            threading.Thread(target=urllib.request.urlopen, args=[request]) for _ in "x" * 41
+        ]  # more than the event loop has threads
+        assert get("/health") == (200, {"status": "ok"})
+        clients[0].start()
+        time.sleep(0.1)
+        for client in clients[1:]:
+            client.start()
+        with socket.create_connection(url.removeprefix("http://").split(":")) as gone:
+            head = "Host: localhost\r\nContent-Type: application/json\r\n"
+            length = f"Content-Length: {len(body)}\r\n\r\n"
+            gone.sendall(f"POST /v1/completions HTTP/1.1\r\n{head}{length}".encode() + body)
+            time.sleep(0.1)
+        end = time.monotonic() + 10
+        while get("/health") != (503, {"status": "stuck"}):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        status, stats = get("/stats")
+        assert (status, stats["status"], stats["state"]) == (200, "stuck", "busy")
+        assert stats["stalled_seconds"] > 0.3
+        go_on.set()
+        for client in clients:
+            client.join()
+        assert get("/health") == (200, {"status": "ok"})
+
+
+def test_stats(make):
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
+    client = TestClient(create_app(MLCEngine.of(model), max_queue=3))
+    idle = client.get("/stats").json()
+    assert idle["state"] == "idle"
+    assert idle["requests"] == {
+        **dict.fromkeys(["active", "waiting", "prefilling", "running", "finished"], 0),
+        "limit": 19,
+    }
+    assert idle["kv_cache"] == {"pages_total": 100_000, "pages_free": 100_000, "page_size": 16}
+    with MLCEngine.of(model).chat.completions.create(**HI, stream=True) as stream:
+        next(stream)
+        next(stream)
+        busy = client.get("/stats").json()
+        assert busy["state"] == "busy"
+        assert busy["requests"]["running"] == busy["requests"]["active"] == 1
+        assert busy["kv_cache"]["pages_free"] < 100_000
+        assert busy["steps"] > 0
+    time.sleep(0.1)
+    assert client.get("/stats").json()["kv_cache"]["pages_free"] == 100_000
+
+
+def test_stats_ask_for_the_key(make):
+    client = TestClient(create_app(MLCEngine.of(make()), api_key="k"))
+    assert client.get("/stats").status_code == 401
+    assert client.get("/health").json() == {"status": "ok"}
 
 
 def test_errors_have_openais_shape(client):
