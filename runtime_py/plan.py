@@ -71,6 +71,7 @@ class Planner:
         text = self.template.render(
             [_plain_message(m, i) for i, m in enumerate(request.messages)],
             variables=request.chat_template_kwargs,
+            caller=caller,
         )
         caller.check()
         prompt = self._encoded(text, caller, "messages", add_special_tokens=False)
