@@ -65,6 +65,7 @@ ODD = [
     "1", "null", "%s%n", "{{ 7 * 7 }}", "${x}", "\r\nX: y", [], [[]], [None], [[0]], [-1], [2**31], ["a", 1],
     [1, "a"], [1.5], [True], {}, {"a": {}}, {"type": "text"}, {"type": "image_url"}, {"role": "user"},
 ]  # fmt: skip
+ODD_TEXTS = [v for v in ODD if isinstance(v, str)]
 TYPES = ["application/json", "text/plain", "application/json; charset=utf-16", "", "x/y; z", "\xff"]
 HEADERS = {
     "Host": ["localhost", "evil.example", "[::1]", "[", "", "a\tb", "127.0.0.1:99999999", "\xe9"],
@@ -90,21 +91,21 @@ def places(value, found=None):
 
 
 def mutate(rng: random.Random, value):
-    """A copy with one to four places changed."""
+    """A copy with one place changed, or some: of several the first wrong one hides the others."""
     value = copy.deepcopy(value)
-    for _ in range(rng.randint(1, 4)):
-        container, key = rng.choice(places(value) or [(value, "x")])
+    for _ in range(rng.choice([1, 1, 1, 2, 5])):
+        container, key = rng.choice(places(value) or [({"x": 0}, "x")])
         kind = rng.randrange(6)
-        if kind < 3:
+        if isinstance(container[key], str) and rng.random() < 0.5:
+            container[key] = rng.choice([text := rng.choice(ODD_TEXTS), container[key] + text])
+        elif kind < 3:
             container[key] = copy.deepcopy(rng.choice(ODD))
         elif kind == 3 and isinstance(container, dict):
             container[rng.choice(["", "\ud800", "x" * 300, "tools", "n", "é", "__class__"])] = (
                 copy.deepcopy(rng.choice(ODD))
             )
         elif kind == 4:
-            container[key] = [
-                copy.deepcopy(container.get(key) if isinstance(container, dict) else container[key])
-            ] * rng.randint(0, 40)
+            container[key] = [copy.deepcopy(container[key])] * rng.randint(0, 40)
         else:
             nested = copy.deepcopy(rng.choice(ODD))
             for _ in range(rng.choice([2, 60, 70, 150])):
