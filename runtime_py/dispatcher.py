@@ -20,7 +20,7 @@ from .pulse import Pulse, Snapshot
 from .request_error import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
-_SLICE = 256  # events that a coroutine takes at once, about
+_SLICE = 64  # events that a coroutine takes at once: some milliseconds of work
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
 
 
@@ -65,12 +65,16 @@ class AsyncSink:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        self._items: deque[list[Event] | BaseException] = deque()
+        self._events: deque[Event] = deque()
+        self._error: BaseException | None = None  # after all events
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
         """See Sink."""
-        self._items.append(item)
+        if isinstance(item, BaseException):
+            self._error = item
+        else:
+            self._events.extend(item)
         self._filled.set()
 
     async def take(self) -> list[Event]:
@@ -80,13 +84,13 @@ class AsyncSink:
             WherryError: the engine failed or was closed.
         """
         await self._filled.wait()
-        events: list[Event] = []
-        while self._items and len(events) < _SLICE:
-            events += _events(self._items.popleft())
-        if self._items:
+        events = [self._events.popleft() for _ in range(min(_SLICE, len(self._events)))]
+        if self._events:
             await asyncio.sleep(0)
-        else:
+        elif self._error is None:
             self._filled.clear()
+        elif not events:
+            raise WherryError(str(self._error)) from self._error
         return events
 
 
