@@ -6,6 +6,7 @@ Each body is under the limit of 16 MiB, and was seen to stop the server for seco
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -16,7 +17,8 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
 def chat(content: str, **fields) -> bytes:
-    return json.dumps({"messages": [{"role": "user", "content": content}], **fields}).encode()
+    messages = [{"role": "user", "content": content}]
+    return json.dumps({"messages": messages, **fields}, ensure_ascii=False).encode()
 
 
 def many_messages() -> bytes:
@@ -89,3 +91,49 @@ def test_no_body_stops_the_server_for_others(server, name):
         waits.append(server.longest_wait(attack))
     assert min(waits) < 0.5, waits
     assert server.peak - before < 400 * MB
+
+
+def test_many_at_once_do_not_either(server):
+    """One client, sixteen connections: each body is held, and one is parsed at a time."""
+    bodies = [BODIES[name] for name in ("a long chat", "quotes", "ids", "a long prompt")] * 4
+
+    def attack():
+        found: list[int] = []
+        threads = [
+            threading.Thread(target=lambda b=body: found.append(server.post(*b[:2])[0]))
+            for body in bodies
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(found) <= {400, 429}
+
+    waits = []
+    while len(waits) < 3 and min(waits, default=9) >= 0.5:
+        waits.append(server.longest_wait(attack))
+    assert min(waits) < 0.5, waits
+    assert server.peak < 1000 * MB
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A model whose context a whole body might fill."""
+    with served(tmp_path_factory.mktemp("large"), context=131_072) as server:
+        yield server
+
+
+@pytest.mark.parametrize("text", ["a", " ", "ab ", "日", "q\n"])
+def test_long_texts_for_a_large_context(large, text):
+    body = chat(text * (4_000_000 // len(text)))  # fewer than 32 characters a token
+    assert 4_000_000 <= len(body) <= 16 * MB
+
+    def attack():
+        assert large.post(CHAT, body)[0] == 400
+
+    before = large.peak
+    waits = []
+    while len(waits) < 3 and min(waits, default=9) >= 0.5:
+        waits.append(large.longest_wait(attack))
+    assert min(waits) < 0.5, waits
+    assert large.peak - before < 600 * MB
