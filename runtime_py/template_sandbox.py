@@ -26,6 +26,11 @@ _WIDTH = 10_000  # characters, digits or columns that a number may ask for
 _FIELDS = 10_000  # of a format
 _WIDTH_METHODS = frozenset({"ljust", "rjust", "center", "zfill", "to_bytes"})
 _WIDTH_FILTERS = frozenset({"center", "indent", "batch", "slice", "round"})
+# Take a text for a list of its characters.
+_OF_CHARACTERS = frozenset(
+    "sort list unique groupby map select reject selectattr rejectattr batch slice min max".split()
+)
+_PER_CHARACTER = 4  # what a character counts in a list, at least
 # Do not go through their value; "" stands for all tests.
 _OUTSIDE = frozenset({"", "default", "d", "length", "count", "first", "last"})
 # Filters for pages, whose texts grow in ways of their own.
@@ -302,6 +307,8 @@ def _check_filter(
 ) -> tuple[Any, list[Any], dict[str, Any]]:
     """Value and arguments of a filter, when they are allowed."""
     budget = environment.budget
+    if name in _OF_CHARACTERS and isinstance(value, str):
+        budget.check(_PER_CHARACTER * len(value))
     if name in _WIDTH_FILTERS:
         _check_width(*extra, *kwargs.values())
     if name == "indent":

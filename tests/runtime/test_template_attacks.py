@@ -43,6 +43,7 @@ ATTACKS = {
     "splits": BIG + "{% for a in range(100000) %}{% if big.split('x') %}{% endif %}{% endfor %}",
     "sorting": BIG + "{{ range(100000)|map('default', big, true)|sort|length }}{{ ([0] * 9999)|map('default', big, true)|sort|length }}",
     "sorting by an attribute": SPACE + "{{ ([0] * 9999)|map('default', ns, true)|sort(attribute='x')|length }}",
+    "sorting characters": BIG + "{{ big|sort }}",
     # numbers
     "a power": "{{ 10 ** 1000000000 }}",
     "powers": "{% set ns = namespace(n=10) %}{% for i in range(60) %}{% set ns.n = ns.n * ns.n %}{% endfor %}{{ ns.n }}",
