@@ -12,7 +12,7 @@ from .core import Event, Finish
 from .detokenizer import detokenizer
 from .plan import Plan
 from .protocol import FinishReason
-from .stop_strings import StopStrings
+from .stop_strings import StopAutomaton, StopStrings
 from .tokenizer import Tokenizer
 
 
@@ -45,11 +45,18 @@ class Assembler:
         must_abort: it ended by a stop string, of which the core knows nothing.
     """
 
-    def __init__(self, index: int, prompt: list[int], plan: Plan, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        index: int,
+        prompt: list[int],
+        plan: Plan,
+        tokenizer: Tokenizer,
+        stops: StopAutomaton,
+    ) -> None:
         self._index = index
         self._tokenizer = tokenizer
         self._detokenizer = detokenizer(tokenizer, prompt if plan.continues else ())
-        self._stops = StopStrings(plan.stops)
+        self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
         self._decoded = 0  # characters that came out of the detokenizer

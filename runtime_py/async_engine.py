@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar, overload
 
 from .base_engine import BaseEngine, BaseStream
+from .caller import Caller
 from .core import Event, SamplingParams
 from .dispatcher import AsyncSink
 from .generation import Generation
@@ -61,44 +63,64 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
         self.cancel()
 
 
-async def _in_thread(make: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
+async def _in_thread(
+    make: Callable[[], Result], undo: Callable[[Result], None], executor: Executor | None = None
+) -> Result:
     """Run `make` on a thread; if the caller is cancelled meanwhile, `undo` what it made."""
-    future = asyncio.get_running_loop().run_in_executor(None, make)
+    future = asyncio.get_running_loop().run_in_executor(executor, make)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        future.add_done_callback(lambda f: None if f.exception() else undo(f.result()))
+        future.add_done_callback(lambda f: None if _has_failed(f) else undo(f.result()))
         raise
 
 
+def _has_failed(future: asyncio.Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
+
+
 async def begin(
-    loaded: LoadedModel, make: Callable[[], tuple[Plan, Reply[Whole, Chunk]]]
+    loaded: LoadedModel,
+    make: Callable[[Caller], tuple[Plan, Reply[Whole, Chunk]]],
+    executor: Executor | None = None,
 ) -> tuple[Generation, AsyncSink, Reply[Whole, Chunk]]:
     """Plan and submit a request on a thread: tokenizing and the core's lock may take a while.
+
+    Args:
+        loaded: the model.
+        make: the plan; long work in it asks its argument whether anybody still waits.
+        executor: whose thread; None: the loop's.
 
     Raises:
         RequestError: it cannot be served.
         BusyError: the queue is full.
     """
-    sink = AsyncSink()
+    sink, caller = AsyncSink(), Caller()
 
     def submit() -> tuple[Generation, Reply[Whole, Chunk]]:
-        plan, reply = make()
+        caller.check()
+        plan, reply = make(caller)
+        caller.check()
         return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True), reply
 
-    generation, reply = await _in_thread(submit, lambda made: made[0].close())
+    try:
+        generation, reply = await _in_thread(submit, lambda made: made[0].close(), executor)
+    finally:
+        caller.gone = True  # of no consequence if all is made
     return generation, sink, reply
 
 
-async def collect(generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]) -> Whole:
-    """Await a whole answer; a cancellation aborts it."""
+async def collect(
+    generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]
+) -> Collected[Whole, Chunk]:
+    """Await all of an answer; a cancellation aborts it. `whole()` takes as long as it is large."""
     answer = Collected(generation, reply)
     try:
         while not generation.done:
             answer.add(generation.push(await sink.take()))
     finally:
         generation.close()
-    return answer.whole()
+    return answer
 
 
 class _Endpoint:
@@ -106,12 +128,12 @@ class _Endpoint:
         self._model = model
 
     async def _run(
-        self, make: Callable[[], tuple[Plan, Reply[Whole, Chunk]]], stream: bool | None
+        self, make: Callable[[Caller], tuple[Plan, Reply[Whole, Chunk]]], stream: bool | None
     ) -> Whole | AsyncStream[Chunk]:
         generation, sink, reply = await begin(self._model, make)
         if stream:
             return AsyncStream(generation, sink, Streaming(generation, reply))
-        return await collect(generation, sink, reply)
+        return (await collect(generation, sink, reply)).whole()
 
 
 class AsyncChatCompletions(_Endpoint):
@@ -130,7 +152,7 @@ class AsyncChatCompletions(_Endpoint):
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
         """See ChatCompletions.create of MLCEngine."""
         request = parse_chat(fields)
-        return await self._run(lambda: self._model.chat(request), stream)
+        return await self._run(lambda caller: self._model.chat(request, caller), stream)
 
 
 class AsyncChat:
@@ -152,7 +174,7 @@ class AsyncCompletions(_Endpoint):
     ) -> Completion | AsyncStream[Completion]:
         """See Completions.create of MLCEngine."""
         request = parse_completion(fields)
-        return await self._run(lambda: self._model.completion(request), stream)
+        return await self._run(lambda caller: self._model.completion(request, caller), stream)
 
 
 class AsyncMLCEngine(BaseEngine):

@@ -7,7 +7,8 @@ import itertools
 import logging
 import queue
 import threading
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,9 +16,11 @@ from wherry.errors import WherryError
 
 from .core import Core, CoreStats, Event
 from .plan import Job
+from .pulse import Pulse, Snapshot
 from .request_error import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
+_SLICE = 64  # events that a coroutine takes at once: some milliseconds of work
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
 
 
@@ -62,24 +65,33 @@ class AsyncSink:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        self._items: list[list[Event] | BaseException] = []
+        self._events: deque[Event] = deque()
+        self._error: BaseException | None = None  # after all events
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
         """See Sink."""
-        self._items.append(item)
+        if isinstance(item, BaseException):
+            self._error = item
+        else:
+            self._events.extend(item)
         self._filled.set()
 
     async def take(self) -> list[Event]:
-        """Await events; all that are there.
+        """Await events; all that are there, or a slice of very many: others use the loop too.
 
         Raises:
             WherryError: the engine failed or was closed.
         """
         await self._filled.wait()
-        self._filled.clear()
-        items, self._items = self._items, []
-        return [event for item in items for event in _events(item)]
+        events = [self._events.popleft() for _ in range(min(_SLICE, len(self._events)))]
+        if self._events:
+            await asyncio.sleep(0)
+        elif self._error is None:
+            self._filled.clear()
+        elif not events:
+            raise WherryError(str(self._error)) from self._error
+        return events
 
 
 def _events(item: list[Event] | BaseException) -> list[Event]:
@@ -93,6 +105,7 @@ class Dispatcher:
 
     Attributes:
         limit: core requests at one time, running and queued; None: as many as come.
+        pulse: looks at the core's counters.
     """
 
     def __init__(self, core: Core) -> None:
@@ -107,6 +120,7 @@ class Dispatcher:
         self._failure: BaseException | None = None  # why no request is taken any more
         self._closed = False
         core.start()
+        self.pulse = Pulse(core.stats, lambda: len(self._sinks))
         self._thread = threading.Thread(target=self._poll, name="wherry-events", daemon=True)
         self._thread.start()
 
@@ -131,9 +145,10 @@ class Dispatcher:
         """
         with self._lock:
             self._check_open()
-            self._check_room(len(jobs))
+            self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
             self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
+        self.pulse.stir()
         try:
             for request_id, job in zip(ids, jobs, strict=True):
                 with self._lock:
@@ -156,10 +171,13 @@ class Dispatcher:
         live = [i for i in ids if self._sinks.pop(i, None) is not None]
         for request_id in live:
             self._to_abort.put(request_id)
-        if live:
-            with self._lock:
+        # While a request is being added the poller is not woken: it looks again within _WAIT_MS.
+        if live and self._lock.acquire(blocking=False):
+            try:
                 if self._failure is None:
                     self._core.wake()
+            finally:
+                self._lock.release()
 
     def stats(self) -> CoreStats:
         """The core's counters.
@@ -171,6 +189,17 @@ class Dispatcher:
             self._check_open()
             return self._core.stats()
 
+    def snapshot(self) -> Snapshot:
+        """What was last seen of the core, at once, whatever it does."""
+        return Snapshot(
+            stats=self.pulse.stats,
+            age_seconds=time.monotonic() - self.pulse.seen_at,
+            active=self.active,
+            limit=self.limit,
+            stalled_seconds=self.pulse.stalled_seconds,
+            failed=self.failed,
+        )
+
     def close(self) -> None:
         """End all requests with an error, stop the poller, free the core. Idempotent."""
         with self._lock:
@@ -181,6 +210,7 @@ class Dispatcher:
                 self._failure = WherryError("The engine is closed")
                 self._core.wake()
         self._thread.join()
+        self.pulse.close()
         self._fail_all(self._failure)
         self._core.close()
 
@@ -188,12 +218,19 @@ class Dispatcher:
         if self._failure is not None:
             raise WherryError(str(self._failure)) from self._failure
 
-    def _check_room(self, jobs: int) -> None:
+    def check_room(self, jobs: int) -> None:
+        """Whether so many more requests would be taken now.
+
+        Raises:
+            BusyError: not now.
+            RequestError: never.
+        """
         if self.limit is None or len(self._sinks) + jobs <= self.limit:
             return
         if jobs > self.limit:
             raise RequestError(
-                f"The request asks for {jobs} outputs at once; at most {self.limit} are queued",
+                f"The request asks for {jobs} outputs at once (n for each prompt); at most "
+                f"{self.limit} are queued",
                 param="n",
             )
         raise BusyError(

@@ -1,4 +1,4 @@
-"""What stands before the server's routes: the API key and the limit of a body. Plain ASGI."""
+"""What stands before the server's routes: who may ask, and how much. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -7,33 +7,38 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .server_errors import ApiError, response
+from .browser_guard import BrowserGuard, content_refusal
+from .server_errors import RETRY_AFTER_SECONDS, ApiError, response
 
 OPEN_PATHS = frozenset({"/health"})
+BODIES_AT_ONCE = 8  # of the largest size: memory for all requests that are under way
 
 
 class Gate:
-    """Refuses a request without the key (401) or with a body that is too large (413).
+    """Refuses a request without the key, from a strange page, or with too large a body.
 
     Args:
         app: what is behind.
         api_key: None: no key is asked for. `Authorization: Bearer` and `x-api-key` both carry it.
-        max_body: bytes.
+        guard: asked where there is no key.
+        max_body: bytes of one request; all together may have BODIES_AT_ONCE times that.
     """
 
-    def __init__(self, app: ASGIApp, *, api_key: str | None, max_body: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, api_key: str | None, guard: BrowserGuard, max_body: int
+    ) -> None:
         self._app = app
         self._key = api_key.encode() if api_key else None
+        self._guard = guard
         self._max_body = max_body
+        self._held = 0  # bytes of the bodies of all requests under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope["path"], headers)
-        if refusal:
+        if refusal := self._refusal(scope, Headers(scope=scope)):
             await response(refusal)(scope, receive, send)
             return
         received = 0
@@ -41,15 +46,22 @@ class Gate:
         async def counted() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_body:
-                raise self._too_large(received)
+            size = len(message.get("body", b""))
+            received += size
+            self._held += size
+            self._check_size(received)
             return message
 
-        await self._app(scope, counted, send)
+        try:
+            await self._app(scope, counted, send)
+        finally:
+            self._held -= received
 
-    def _refusal(self, path: str, headers: Headers) -> ApiError | None:
-        if self._key and path not in OPEN_PATHS and not self._has_key(headers):
+    def _refusal(self, scope: Scope, headers: Headers) -> ApiError | None:
+        if self._key is None:
+            if refusal := self._guard.refusal(headers, scope["scheme"]):
+                return refusal
+        elif scope["path"] not in OPEN_PATHS and not self._has_key(headers):
             return ApiError(
                 401,
                 "The API key is missing or wrong; send it as: Authorization: Bearer KEY",
@@ -57,9 +69,20 @@ class Gate:
                 headers={"WWW-Authenticate": "Bearer"},
             )
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._max_body:
-            return self._too_large(int(length))
-        return None
+        if length.isdigit() and int(length[:20]) > self._max_body:
+            return self._too_large(int(length[:20]))
+        return content_refusal(scope["method"], headers)
+
+    def _check_size(self, received: int) -> None:
+        if received > self._max_body:
+            raise self._too_large(received)
+        if self._held > BODIES_AT_ONCE * self._max_body:
+            raise ApiError(
+                429,
+                "Too many large requests at once; try again in a moment",
+                code="queue_full",
+                headers={"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"},
+            )
 
     def _has_key(self, headers: Headers) -> bool:
         assert self._key

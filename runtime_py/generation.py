@@ -13,6 +13,7 @@ from .core import Event
 from .dispatcher import Dispatcher, Sink
 from .plan import Plan
 from .protocol import Usage
+from .stop_strings import StopAutomaton
 from .tokenizer import Tokenizer
 
 
@@ -37,7 +38,8 @@ class Generation:
     ) -> None:
         self.plan = plan
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
-        choices = [Assembler(job.index, job.prompt, plan, tokenizer) for job in plan.jobs]
+        stops = StopAutomaton(plan.stops)
+        choices = [Assembler(job.index, job.prompt, plan, tokenizer, stops) for job in plan.jobs]
         self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
         self._open = set(self._choices)
 

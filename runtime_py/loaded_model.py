@@ -13,11 +13,12 @@ from wherry.errors import UsageError
 from wherry.locks import Use
 
 from . import loading
+from .caller import Caller
 from .chat_template import ChatTemplate
 from .core import Core, CoreStats
 from .dispatcher import Dispatcher
 from .load_options import LoadOptions, checked, for_compiler
-from .plan import Plan, Planner
+from .plan import Plan, Planner, prompts_of
 from .reply import ChatReply, CompletionReply
 from .requests import ChatRequest, CompletionRequest, R, parse, unknown
 from .tokenizer import Tokenizer
@@ -96,14 +97,23 @@ class LoadedModel:
             use=use,
         )
 
-    def chat(self, request: ChatRequest) -> tuple[Plan, ChatReply]:
-        """Plan a chat and its answer; RequestError if it cannot be served."""
-        plan = self.planner.chat(request)
+    def chat(self, request: ChatRequest, caller: Caller | None = None) -> tuple[Plan, ChatReply]:
+        """Plan a chat and its answer.
+
+        Raises:
+            RequestError: it cannot be served.
+            BusyError: the queue is full; known before anything is tokenized.
+        """
+        self.dispatcher.check_room(request.n or 1)
+        plan = self.planner.chat(request, caller or Caller())
         return plan, ChatReply(request.model or self.name, logprobs=plan.logprobs)
 
-    def completion(self, request: CompletionRequest) -> tuple[Plan, CompletionReply]:
-        """Plan completions and their answer; RequestError if they cannot be served."""
-        plan = self.planner.completion(request)
+    def completion(
+        self, request: CompletionRequest, caller: Caller | None = None
+    ) -> tuple[Plan, CompletionReply]:
+        """Plan completions and their answer; raises as `chat`."""
+        self.dispatcher.check_room((request.n or 1) * len(prompts_of(request.prompt)))
+        plan = self.planner.completion(request, caller or Caller())
         return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
 
     def stats(self) -> CoreStats:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .caller import Caller
 from .chat_template import ChatTemplate
 from .core import SamplingParams
 from .request_error import RequestError
 from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
-from .tokenizer import Tokenizer
+from .tokenizer import Tokenizer, TooManyTokens
 
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
 _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
@@ -53,10 +54,11 @@ class Planner:
     vocab_size: int
     defaults: Mapping[str, Any]
 
-    def chat(self, request: ChatRequest) -> Plan:
+    def chat(self, request: ChatRequest, caller: Caller) -> Plan:
         """Plan a chat.
 
         Raises:
+            Abandoned: the caller has gone.
             RequestError: no template, content that is not text, or too long for the context.
         """
         if self.template is None:
@@ -69,8 +71,10 @@ class Planner:
         text = self.template.render(
             [_plain_message(m, i) for i, m in enumerate(request.messages)],
             variables=request.chat_template_kwargs,
+            caller=caller,
         )
-        prompt = self.tokenizer.encode(text, add_special_tokens=False)
+        caller.check()
+        prompt = self._encoded(text, caller, "messages", add_special_tokens=False)
         asked = request.max_completion_tokens or request.max_tokens or 0
         wanted = bool(request.logprobs)
         if request.top_logprobs and not wanted:
@@ -78,14 +82,16 @@ class Planner:
         params = self._params(request, asked, request.top_logprobs or 0)
         return self._plan(request, [prompt], params, wanted, "messages", continues=False)
 
-    def completion(self, request: CompletionRequest) -> Plan:
+    def completion(self, request: CompletionRequest, caller: Caller) -> Plan:
         """Plan completions: `n` choices for each prompt, in the order of the prompts.
 
         Raises:
+            Abandoned: the caller has gone.
             RequestError: an empty prompt, an unknown id, or too long for the context.
         """
         prompts = [
-            self.tokenizer.encode(p) if isinstance(p, str) else p for p in _prompts(request.prompt)
+            self._encoded(p, caller, "prompt") if isinstance(p, str) else p
+            for p in prompts_of(request.prompt)
         ]
         asked = request.max_tokens or COMPLETION_MAX_TOKENS
         if request.max_tokens is None and prompts:  # a default is not an error of the caller
@@ -93,6 +99,22 @@ class Planner:
         params = self._params(request, asked, request.logprobs or 0)
         wanted = request.logprobs is not None
         return self._plan(request, prompts, params, wanted, "prompt", continues=True)
+
+    def _encoded(
+        self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        caller.check()
+        try:
+            return self.tokenizer.encode_at_most(
+                text, self.context, caller, add_special_tokens=add_special_tokens
+            )
+        except TooManyTokens as e:
+            raise RequestError(
+                f"This model's context is {self.context} tokens; {field} has {e.at_least} or more, "
+                f"in {len(text)} characters. Shorten it.",
+                param=field,
+                code="context_length_exceeded",
+            ) from e
 
     def _plan(
         self,
@@ -133,15 +155,17 @@ class Planner:
         """
         if not prompt:
             raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
+        self._check_fits(len(prompt), max(params.max_tokens, 1), field)
         if (worst := max(prompt)) >= self.vocab_size or min(prompt) < 0:
             raise RequestError(
                 f"{field} holds token {worst}; ids go from 0 to {self.vocab_size - 1}", param=field
             )
-        output = max(params.max_tokens, 1)
-        if len(prompt) + output > self.context:
+
+    def _check_fits(self, prompt: int, output: int, field: str) -> None:
+        if prompt + output > self.context:
             raise RequestError(
                 f"This model's context is {self.context} tokens; the request needs "
-                f"{len(prompt) + output}: {len(prompt)} in {field} and {output} for the output. "
+                f"{prompt + output}: {prompt} in {field} and {output} for the output. "
                 "Shorten one of them.",
                 param=field,
                 code="context_length_exceeded",
@@ -176,14 +200,11 @@ class Planner:
         )
 
 
-def _prompts(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str | list[int]]:
-    """One entry a prompt."""
-    if isinstance(prompt, str):
+def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:
+    """One entry a prompt: a text or token ids."""
+    if isinstance(prompt, str) or not prompt or isinstance(prompt[0], int):
         return [prompt]
-    ids = [p for p in prompt if isinstance(p, int)]
-    if ids or not prompt:
-        return [ids]
-    return [p for p in prompt if not isinstance(p, int)]
+    return list(prompt)
 
 
 def _plain_message(message: Message, index: int) -> dict[str, Any]:

@@ -2,17 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
 
 from wherry.errors import listing
 
 from .core import MAX_TOP_LOGPROBS
 from .request_error import RequestError
 
+MAX_MESSAGES = 4096
+MAX_PARTS = 4096  # of one message's content
+MAX_BIASES = 4096  # tokens of logit_bias
+MAX_FIELDS = 256  # of a request, unknown ones included
+_MAX_WHERE = 200  # characters of a field's path in an error: a part of it may be the sender's
+
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 StopString = Annotated[str, Field(max_length=1024)]
+
+
+def _at_most(limit: int, what: str) -> BeforeValidator:
+    """Counts before anything is validated: an error for each of a million items takes gigabytes."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, (Sequence, Mapping)) and len(value) > limit:
+            raise PydanticCustomError(
+                "too_many", f"{len(value)} {what}; at most {limit} are accepted"
+            )
+        return value
+
+    return BeforeValidator(check)
+
+
+def _prompt(value: Any) -> Any:
+    """A text, texts, token ids, or lists of them: the first item says which.
+
+    Not a pydantic union: that would try each item as everything, and keep an error for each. Here
+    the first error is the last.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise _not_a_prompt("", value)
+    if not value or type(value[0]) is int:
+        return _ids(value, "")
+    if isinstance(value[0], str):
+        wrong = next((i for i, p in enumerate(value) if not isinstance(p, str)), None)
+        if wrong is not None:
+            raise _not_a_prompt(f"item {wrong} ", value[wrong])
+        return list(value)
+    return [_ids(ids, f"item {i} ") for i, ids in enumerate(value)]
+
+
+def _ids(value: Any, where: str) -> list[int]:
+    if not isinstance(value, (list, tuple)):
+        raise _not_a_prompt(where, value)
+    for i, token in enumerate(value):
+        if type(token) is not int:
+            raise _not_a_prompt(f"{where}item {i} ", token)
+        if not 0 <= token < 2**31:
+            raise PydanticCustomError("prompt", f"{where}item {i} is {token}; token ids are from 0")
+    return list(value)
+
+
+def _not_a_prompt(where: str, value: Any) -> PydanticCustomError:
+    kinds = {type(None): "null", dict: "an object", str: "a text", list: "a list", int: "a number"}
+    found = kinds.get(type(value), f"of type {type(value).__name__}")
+    return PydanticCustomError(
+        "prompt",
+        f"{where}is {found}; a prompt is a text, a list of texts, a list of token ids, or a list "
+        "of lists of token ids",
+    )
 
 
 class _Shape(BaseModel):
@@ -32,11 +101,14 @@ class ContentPart(_Shape):
     text: str | None = None
 
 
+_Parts = Annotated[list[ContentPart], Field(fail_fast=True)]
+
+
 class Message(_Shape):
     """One message; further fields are handed to the model's template as they are."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[ContentPart] | None = None
+    content: Annotated[str | _Parts | None, _at_most(MAX_PARTS, "parts")] = None
 
 
 class SamplingRequest(_Shape):
@@ -45,7 +117,7 @@ class SamplingRequest(_Shape):
     top_k, min_p, repetition_penalty and ignore_eos are extensions.
     """
 
-    model: str = ""
+    model: str = Field("", max_length=1024)
     max_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
@@ -56,7 +128,10 @@ class SamplingRequest(_Shape):
     stream_options: StreamOptions | None = None
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    logit_bias: dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None = None
+    logit_bias: Annotated[
+        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None,
+        _at_most(MAX_BIASES, "tokens"),
+    ] = None
     user: str | None = None
     top_k: int | None = Field(None, ge=-1)
     min_p: float | None = Field(None, ge=0, lt=1)
@@ -72,7 +147,7 @@ class SamplingRequest(_Shape):
 class ChatRequest(SamplingRequest):
     """POST /v1/chat/completions."""
 
-    messages: list[Message] = Field(min_length=1)
+    messages: Annotated[list[Message], Field(min_length=1), _at_most(MAX_MESSAGES, "messages")]
     max_completion_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
@@ -82,7 +157,7 @@ class ChatRequest(SamplingRequest):
 class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
-    prompt: str | list[str] | list[TokenId] | list[list[TokenId]]
+    prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
 
 
@@ -124,6 +199,14 @@ def parse(kind: type[R], fields: Any) -> R:
         RequestError: a field is missing or out of range, or its neglect would change the answer;
             the message lists all of them, `param` is the first.
     """
+    if isinstance(fields, Mapping) and len(fields) > MAX_FIELDS:
+        raise RequestError(f"The request has {len(fields)} fields; at most {MAX_FIELDS} are read")
+    if (where := _half_a_character(fields)) is not None:
+        raise RequestError(
+            f"{where or 'request'} holds half of a surrogate pair (as \\ud800), which is no "
+            "character: a text was cut in the middle of one",
+            param=where or None,
+        )
     try:
         request = kind.model_validate(fields)
     except ValidationError as e:
@@ -144,6 +227,30 @@ def parse(kind: type[R], fields: Any) -> R:
     return request
 
 
+def _half_a_character(fields: Any) -> str | None:
+    """Where a text is that UTF-8 cannot hold; None if there is none."""
+    for where, text in _texts(fields, ""):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return where[:_MAX_WHERE].encode("ascii", "replace").decode()
+    return None
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """All texts of a value, names of fields too, each with its path."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(name, where)
+            yield from _texts(item, f"{where}.{name}" if where else str(name))
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            if not isinstance(item, (int, float)):  # token ids come by the hundred thousand
+                yield from _texts(item, f"{where}[{i}]")
+
+
 def request_error(error: ValidationError) -> RequestError:
     """All that pydantic found, a line each; unions give the most telling of their branches."""
     lines: dict[str, str] = {}
@@ -154,6 +261,7 @@ def request_error(error: ValidationError) -> RequestError:
                 where += f"[{part}]"
             elif part.isidentifier() and part not in ("str", "int"):
                 where += f".{part}" if where else part
+        where = where[:_MAX_WHERE]
         lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
     return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import ipaddress
+import logging
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +23,13 @@ from wherry import settings
 from wherry.errors import UsageError
 
 from .engine import MLCEngine
+from .http_protocol import ConnectionLimits, ServerConfig
 from .load_options import LoadOptions
 
+_log = logging.getLogger(__name__)
+_BACKLOG = 64  # connections that one turn of the event loop accepts at most
+_OTHER_FILES = 32  # that a running server may open beside its connections
+_FULL_LOG_SECONDS = 60  # between two lines about a full table of files
 DRAIN_SECONDS = 30  # that requests under way have after SIGTERM
 
 
@@ -49,8 +58,10 @@ def serve(
     model_name: str | None = None,
     api_key: str | None = None,
     cors: Sequence[str] | None = None,
+    hosts: Sequence[str] | None = None,
     max_body: int | None = None,
     max_queue: int | None = None,
+    limits: ConnectionLimits | None = None,
     drain_seconds: int = DRAIN_SECONDS,
     on_ready: Callable[[str], None] | None = None,
     **options: Unpack[LoadOptions],
@@ -64,8 +75,10 @@ def serve(
         model_name: see create_app.
         api_key: None: WHERRY_API_KEY, if it is set.
         cors: see create_app.
+        hosts: see create_app.
         max_body: see create_app.
         max_queue: see create_app.
+        limits: of connections; None: as many as this process may have files for, at most 512.
         drain_seconds: how long requests under way may take; then they are aborted.
         on_ready: called with the server's URL once it listens.
         options: see MLCEngine.
@@ -77,7 +90,7 @@ def serve(
 
     api_key = api_key or settings.api_key()
     check_host(host, api_key)
-    limits = {"max_body": max_body, "max_queue": max_queue}
+    sizes = {"max_body": max_body, "max_queue": max_queue}
     engine = model if isinstance(model, MLCEngine) else MLCEngine(model, **options)
     try:
         app = create_app(
@@ -85,12 +98,15 @@ def serve(
             model_name=model_name,
             api_key=api_key,
             cors=cors,
-            **{n: v for n, v in limits.items() if v is not None},
+            hosts=hosts,
+            **{n: v for n, v in sizes.items() if v is not None},
         )
-        config = uvicorn.Config(
+        config = ServerConfig(
             app,
-            host,
-            port,
+            limits or ConnectionLimits(connections=_connections()),
+            host=host,
+            port=port,
+            backlog=_BACKLOG,
             log_config=_log_config(),
             timeout_graceful_shutdown=drain_seconds,
             lifespan="off",
@@ -102,12 +118,45 @@ def serve(
             engine.close()
 
 
+def _connections() -> int:
+    """As many as the limit of this process's files leaves room for."""
+    most = ConnectionLimits().connections
+    if sys.platform == "win32":  # its sockets are no files
+        return most
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return most
+    left = limit - len(list(Path("/dev/fd").iterdir())) - _BACKLOG - _OTHER_FILES
+    return max(1, min(most, left))
+
+
+class _QuietAccept:
+    """Logs once a minute that no connection can be accepted, where asyncio logs without end.
+
+    Python 3.11 tries `backlog` times more after such an error, and each time writes a traceback.
+    """
+
+    def __init__(self) -> None:
+        self._said = -float(_FULL_LOG_SECONDS)
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if "accept" not in context.get("message", "") or not isinstance(error, OSError):
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._said >= _FULL_LOG_SECONDS:
+            self._said = time.monotonic()
+            _log.warning("No connection can be accepted: %s. Raise the limit: ulimit -n", error)
+
+
 class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], None] | None) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: Any = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(_QuietAccept())
         try:
             await super().startup(sockets)
         except SystemExit as e:  # it has logged why

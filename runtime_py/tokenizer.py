@@ -12,10 +12,28 @@ import tokenizers
 
 from wherry.errors import ModelError
 
+from .caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
+from .token_cover import TokenCover, token_cover
 
 # Names of tokenizer_config.json that hold a special token; templates use them as variables.
 _SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+
+_SHORT = 2**16  # characters that are tokenized at once, without a look at their number
+_BLOCK = 2**17  # characters tokenized at once to count them
+_BYTES_PER_TOKEN = 32  # of a long text, on average: more than any language has
+
+
+class TooManyTokens(Exception):
+    """A text is longer than its limit; found out before all of it was tokenized.
+
+    Attributes:
+        at_least: tokens it has.
+    """
+
+    def __init__(self, at_least: int) -> None:
+        super().__init__(f"at least {at_least} tokens")
+        self.at_least = at_least
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -100,9 +118,43 @@ class Tokenizer:
         """The bytes that each token stands for, where the decoder works token by token."""
         return token_bytes_of(self.backend)
 
+    @cached_property
+    def _cover(self) -> TokenCover | None:
+        return token_cover(self.backend)
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids; `add_special_tokens` puts the model's BOS and the like around them."""
-        return self.backend.encode(text, add_special_tokens=add_special_tokens).ids
+        # Of the library's ways this one lets other threads run.
+        (made,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return made.ids
+
+    def encode_at_most(
+        self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        """`encode` for texts of strangers: time and memory are bounded by `limit` tokens.
+
+        Raises:
+            TooManyTokens: certainly so by the text's bytes, or it has more than 32 bytes a token,
+                or twice the limit when it is tokenized in blocks. What is a little too long is
+                tokenized and left to the caller.
+            Abandoned: the caller has gone.
+        """
+        if len(text) > _SHORT:
+            self._refuse_long(text, limit, caller)
+        return self.encode(text, add_special_tokens=add_special_tokens)
+
+    def _refuse_long(self, text: str, limit: int, caller: Caller) -> None:
+        if len(text) > limit * _BYTES_PER_TOKEN:
+            raise TooManyTokens(limit + 1)
+        if self._cover is not None and (least := self._cover.at_least(text)) > limit:
+            raise TooManyTokens(least)
+        found = 0
+        for at in range(0, len(text), _BLOCK):
+            caller.check()
+            found += len(self.encode(text[at : at + _BLOCK], add_special_tokens=False))
+            if found > 2 * limit + len(text) // _BLOCK:
+                raise TooManyTokens(limit + 1)
+        caller.check()
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         """The text of all ids together."""

@@ -9,13 +9,21 @@ import time
 import uvicorn
 
 from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.http_protocol import ConnectionLimits, ServerConfig
 
 
 @contextlib.contextmanager
 def live(model, **options):
     """Yields the base URL of an app over `model`."""
     app = create_app(MLCEngine.of(model), **options)
-    config = uvicorn.Config(app, "127.0.0.1", 0, log_level="warning", timeout_graceful_shutdown=2)
+    config = ServerConfig(
+        app,
+        ConnectionLimits(),
+        host="127.0.0.1",
+        port=0,
+        log_level="warning",
+        timeout_graceful_shutdown=2,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
-from fastapi.testclient import TestClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
@@ -21,12 +22,21 @@ from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
 from .conftest import core_of
 from .live_server import live
 
+JSON = {"Content-Type": "application/json"}
 HI = {"messages": [{"role": "user", "content": "the cat"}]}
+
+
+def TestClient(app, **options):  # Starlette's has the host "testserver"
+    return AnyClient(app, base_url="http://localhost", **options)
 
 
 @pytest.fixture
 def client(make):
     return TestClient(create_app(MLCEngine.of(make())), raise_server_exceptions=False)
+
+
+def asking(url, body):
+    return urllib.request.Request(f"{url}/v1/chat/completions", body, JSON)
 
 
 def error(response, status):
@@ -48,12 +58,87 @@ def test_health_says_when_the_engine_has_failed(make):
     assert client.get("/health").status_code == 503
 
 
+def test_health_says_when_the_engine_is_stuck(make):
+    go_on = threading.Event()
+
+    def script(prompt, params, n):
+        go_on.wait(30)
+        return 7
+
+    model = make(script=script)
+    with live(model, stuck_seconds=0.3) as url:
+
+        def get(path):
+            try:
+                with urllib.request.urlopen(url + path, timeout=5) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as e:
+                return e.code, json.load(e)
+
+        body = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
+        request = urllib.request.Request(f"{url}/v1/completions", body, JSON)
+        clients = [
+            threading.Thread(target=urllib.request.urlopen, args=[request]) for _ in "x" * 41
+        ]  # more than the event loop has threads
+        assert get("/health") == (200, {"status": "ok"})
+        clients[0].start()
+        time.sleep(0.1)
+        for client in clients[1:]:
+            client.start()
+        with socket.create_connection(url.removeprefix("http://").split(":")) as gone:
+            head = "Host: localhost\r\nContent-Type: application/json\r\n"
+            length = f"Content-Length: {len(body)}\r\n\r\n"
+            gone.sendall(f"POST /v1/completions HTTP/1.1\r\n{head}{length}".encode() + body)
+            time.sleep(0.1)
+        end = time.monotonic() + 10
+        while get("/health") != (503, {"status": "stuck"}):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        status, stats = get("/stats")
+        assert (status, stats["status"], stats["state"]) == (200, "stuck", "busy")
+        assert stats["stalled_seconds"] > 0.3
+        go_on.set()
+        for client in clients:
+            client.join()
+        assert get("/health") == (200, {"status": "ok"})
+
+
+def test_stats(make):
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
+    client = TestClient(create_app(MLCEngine.of(model), max_queue=3))
+    idle = client.get("/stats").json()
+    assert idle["state"] == "idle"
+    assert idle["requests"] == {
+        **dict.fromkeys(["active", "waiting", "prefilling", "running", "finished"], 0),
+        "limit": 19,
+    }
+    assert idle["kv_cache"] == {"pages_total": 100_000, "pages_free": 100_000, "page_size": 16}
+    with MLCEngine.of(model).chat.completions.create(**HI, stream=True) as stream:
+        next(stream)
+        next(stream)
+        busy = client.get("/stats").json()
+        assert busy["state"] == "busy"
+        assert busy["requests"]["running"] == busy["requests"]["active"] == 1
+        assert busy["kv_cache"]["pages_free"] < 100_000
+        assert busy["steps"] > 0
+    time.sleep(0.1)
+    assert client.get("/stats").json()["kv_cache"]["pages_free"] == 100_000
+
+
+def test_stats_ask_for_the_key(make):
+    client = TestClient(create_app(MLCEngine.of(make()), api_key="k"))
+    assert client.get("/stats").status_code == 401
+    assert client.get("/health").json() == {"status": "ok"}
+
+
 def test_errors_have_openais_shape(client):
     chat = "/v1/chat/completions"
     assert "GET /v2/x" in error(client.get("/v2/x"), 404)["message"]
     assert "POST" in error(client.get(chat), 405)["message"]
-    assert error(client.post(chat, content="{"), 400)["code"] == "invalid_json"
-    assert error(client.post(chat, content="[" * 100_000), 400)["code"] == "invalid_json"
+    assert error(client.post(chat, content="{", headers=JSON), 400)["code"] == "invalid_json"
+    assert (
+        error(client.post(chat, content="[" * 100_000, headers=JSON), 400)["code"] == "invalid_json"
+    )
     assert error(client.post(chat, json=[1]), 400)["type"] == "invalid_request_error"
     assert error(client.post(chat, json={}), 400)["param"] == "messages"
     bad = {"messages": [{"role": "king", "content": "x"}], "n": 0}
@@ -129,7 +214,7 @@ def test_body_limit(make):
         for _ in range(20):
             yield b" " * 100
 
-    assert error(client.post("/v1/completions", content=pieces()), 413)["code"]
+    assert error(client.post("/v1/completions", content=pieces(), headers=JSON), 413)["code"]
     assert client.post("/v1/completions", json={"prompt": "a"}).status_code == 200
 
 
@@ -162,7 +247,7 @@ def test_cors_is_off_unless_asked_for(make):
 def test_sse_bytes(make):
     with live(make("a")) as url:
         body = json.dumps({**HI, "stream": True, "user": "me"}).encode()
-        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+        with urllib.request.urlopen(asking(url, body)) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             assert answer.headers["x-wherry-ignored"] == "user"
             text = answer.read().decode()
@@ -199,7 +284,7 @@ def test_sigterm_drains():
 
         def ask():
             body = json.dumps(HI).encode()
-            with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+            with urllib.request.urlopen(asking(url, body)) as answer:
                 texts.append(json.load(answer)["choices"][0]["message"]["content"])
 
         thread = threading.Thread(target=ask)
@@ -236,7 +321,7 @@ def test_what_outlasts_the_drain_is_cut_with_an_error():
     ) as process:
         url = process.stdout.readline().strip()
         body = json.dumps({**HI, "stream": True}).encode()
-        with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as answer:
+        with urllib.request.urlopen(asking(url, body)) as answer:
             answer.readline()
             process.send_signal(signal.SIGTERM)
             text = answer.read().decode()

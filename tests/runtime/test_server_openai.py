@@ -135,7 +135,10 @@ def test_a_client_that_goes_away_frees_its_request(make, stream):
     with live(model) as url:
         host, port = url.removeprefix("http://").split(":")
         body = f'{{"prompt": "a", "max_tokens": 900000, "stream": {str(stream).lower()}}}'
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall((head + body).encode())
             if stream:

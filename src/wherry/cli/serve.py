@@ -16,6 +16,13 @@ from . import interrupts, options
 @click.option("--model-name", help="What clients call it; default: the model's name.")
 @click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY.")
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine that clients use, where no key is asked for; repeatable.",
+)
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @options.load
 def serve_command(model: str, **typed: Any) -> None:

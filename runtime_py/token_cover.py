@@ -1,0 +1,113 @@
+"""How much text a token can stand for: what is too long is refused before it is tokenized.
+
+Tokenizing takes some 200 bytes of memory and a microsecond a character; a body of 16 MiB would take
+gigabytes to find that it is a hundred times too long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from .token_bytes import TokenBytes, token_bytes_of
+
+_BLOCK = 2**16  # bytes counted at once
+# Steps that leave every character where it is. NFC may make three bytes of nine.
+_KEEPING_NORMALIZERS = frozenset({"NFC", "Prepend", "Replace"})
+_KEEPING_SPLITTERS = frozenset({"ByteLevel", "Split", "Digits", "Punctuation", "Metaspace"})
+_NFC_SHRINKS = 3
+
+
+class TokenCover:
+    """A lower bound of a text's tokens.
+
+    Each byte is weighed with 1 / length of the longest token that has it. No token's bytes weigh
+    more than 1 together, so a text has at least as many tokens as its bytes weigh. The long tokens
+    of real vocabularies are spaces, dashes and the like: letters weigh more.
+
+    Args:
+        tokens: for each token the bytes that it may have in a text, and how many at most.
+        composes: whether the text is normalized to NFC first.
+    """
+
+    def __init__(self, tokens: Iterable[tuple[bytes, int]], *, composes: bool) -> None:
+        longest = np.zeros(256, np.int64)
+        for content, length in tokens:
+            has = np.frombuffer(content, np.uint8)
+            longest[has] = np.maximum(longest[has], length)
+        self._weights = np.where(longest > 0, 1 / np.maximum(longest, 1), 1.0)
+        self._composes = composes
+
+    def at_least(self, text: str) -> int:
+        """Tokens of `text`, or fewer."""
+        if self._composes and not text.isascii():
+            return int(len(text.encode()) * self._weights.min() / _NFC_SHRINKS)
+        data = np.frombuffer(text.encode(), np.uint8)
+        counts = np.zeros(256, np.int64)
+        for at in range(0, len(data), _BLOCK):
+            counts += np.bincount(data[at : at + _BLOCK], minlength=256)
+        return int(counts @ self._weights * (1 - 1e-9))
+
+
+def token_cover(backend: tokenizers.Tokenizer) -> TokenCover | None:
+    """The bound of a tokenizer; None if one of its tokens may stand for any amount of text.
+
+    So are an unknown token for all that is not in the vocabulary, special tokens that take the
+    spaces beside them, and normalizers that remove text.
+    """
+    rule = token_bytes_of(backend)
+    settings = json.loads(backend.to_str())
+    if rule is None or not _keeps_all(settings):
+        return None
+    vocabulary = backend.get_vocab(with_added_tokens=True)
+    if not _has_every_byte(vocabulary, rule):
+        return None
+    composes = any(s["type"] == "NFC" for s in _steps(settings["normalizer"], "normalizers"))
+    # A space is U+2581 for some: a text may have either.
+    return TokenCover(
+        (
+            ((made := rule.of(name)) + (own := name.encode()), max(len(made), len(own)))
+            for name in vocabulary
+        ),
+        composes=composes,
+    )
+
+
+def _keeps_all(settings: dict[str, Any]) -> bool:
+    normalizers = _steps(settings["normalizer"], "normalizers")
+    splitters = _steps(settings["pre_tokenizer"], "pretokenizers")
+    return (
+        settings["model"].get("type") == "BPE"
+        and all(s["type"] in _KEEPING_NORMALIZERS and _grows(s) for s in normalizers)
+        and all(s["type"] in _KEEPING_SPLITTERS for s in splitters)
+        and all(s.get("behavior") != "Removed" for s in splitters)
+        and not any(t["lstrip"] or t["rstrip"] for t in settings["added_tokens"])
+    )
+
+
+def _steps(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:
+    if part is None:
+        return []
+    if part["type"] == "Sequence":
+        return [s for step in part[inner] for s in _steps(step, inner)]
+    return [part]
+
+
+def _grows(step: dict[str, Any]) -> bool:
+    """Whether a Replace makes no text shorter; true for other steps."""
+    if step["type"] != "Replace":
+        return True
+    pattern = step["pattern"].get("String")
+    return pattern is not None and len(pattern.encode()) <= len(step["content"].encode())
+
+
+def _has_every_byte(vocabulary: dict[str, int], rule: TokenBytes) -> bool:
+    if rule.each_byte:
+        return all(f"<0x{b:02X}>" in vocabulary for b in range(256))
+    return {rule.of(name) for name in vocabulary if len(name) == 1} >= {
+        bytes([b]) for b in range(256)
+    }

@@ -1,0 +1,163 @@
+"""Clients that open connections and keep the server waiting; what is not HTTP."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+
+from .served import served
+
+JSON = "Content-Type: application/json\r\n"
+HEAD = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n{JSON}"
+QUICK = (
+    "limits=__import__('wherry.runtime.http_protocol', fromlist=['x'])"
+    ".ConnectionLimits(connections=40, head_seconds=0.5, body_seconds=0.5, write_seconds=0.5)"
+)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A server with short time-outs and few connections."""
+    with served(tmp_path_factory.mktemp("quick"), text="a" * 300, options=QUICK) as server:
+        yield server
+
+
+def connect(server):
+    return socket.create_connection((server.host, server.port), timeout=20)
+
+
+def read_all(connection) -> bytes:
+    made = b""
+    while piece := connection.recv(65536):
+        made += piece
+    return made
+
+
+def error(answer: bytes, status: int):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d" % status), answer[:300]
+    assert b"application/json" in head
+    return json.loads(body)["error"]
+
+
+def test_idle_connections_shut_nobody_else_out(tmp_path):
+    with served(tmp_path, files=256) as server:
+        idle = [connect(server) for _ in range(300)]
+        end = time.monotonic() + 3
+        waits = []
+        while time.monotonic() < end:
+            waits.append(server.health())
+        assert sorted(waits)[len(waits) // 2] < 0.5
+        assert len([line for line in server.log.splitlines() if "/health" not in line]) < 20
+        for connection in idle:
+            connection.close()
+
+
+def test_running_out_of_files_is_logged_once(tmp_path):
+    """Where the limit of connections does not help: other files of the process take the room."""
+    options = QUICK.replace("=40", "=10_000").replace("head_seconds=0.5", "head_seconds=60")
+    with served(tmp_path, files=128, options=options) as server:
+        idle = [connect(server) for _ in range(150)]  # more than the files, less than the backlog
+        time.sleep(2.5)  # asyncio tries again every second
+        assert server.log.count("No connection can be accepted") == 1
+        assert "Traceback" not in server.log
+        assert len(server.log) < 20_000
+        for connection in idle:
+            connection.close()
+        time.sleep(1.5)
+        server.health()
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ("", "headers"),
+        ("POST /v1/comp", "headers"),
+        (f"{HEAD}Content-Length: 100\r\n\r\n{{", "body"),
+        (f"{HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n", "body"),
+    ],
+)
+def test_half_a_request_times_out(quick, sent, field):
+    with connect(quick) as connection:
+        connection.sendall(sent.encode())
+        found = error(read_all(connection), 408)
+        assert field in found["message"]
+
+
+def test_trickling_does_not_help(quick):
+    with connect(quick) as connection, pytest.raises(OSError):
+        connection.sendall(f"{HEAD}X: ".encode())
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+
+def test_a_body_that_trickles_in_beside_others_times_out_too(quick):
+    """After an answer on the same connection."""
+    with connect(quick) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in connection.recv(1000)
+        connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n{{".encode())
+        assert b"408" in read_all(connection)
+
+
+def test_who_does_not_read_is_closed(quick):
+    body = json.dumps({"prompt": "a", "n": 128, "max_tokens": 250, "logprobs": 20, "stream": True})
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((quick.host, quick.port))
+        connection.sendall(f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        time.sleep(3)
+        connection.settimeout(20)
+        with pytest.raises(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+            raise ConnectionResetError  # or cut short
+    quick.health()
+
+
+def test_a_flood_of_small_chunks_does_not_stop_the_others(quick):
+    def attack():
+        with connect(quick) as connection, pytest.raises(OSError):
+            connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode())
+            for _ in range(200):
+                connection.sendall(b"1\r\na\r\n" * 10_000)
+            raise ConnectionError  # time is up: the body's limit
+
+    assert min(quick.longest_wait(attack) for _ in range(2)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "hello\r\n\r\n",
+        "GET / FTP/1.1\r\n\r\n",
+        "GET /health HTTP/1.1\r\n\r\n",  # no Host
+        f"GET / HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 100_000}",
+        f"{HEAD}Content-Length: -1\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nA: \x00\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused_in_json(quick, sent):
+    with connect(quick) as connection:
+        connection.sendall(sent.encode("latin-1"))
+        found = error(read_all(connection), 400)
+    assert found["code"] == "invalid_http"
+    assert found["type"] == "invalid_request_error"
+    assert "Traceback" not in quick.log
+
+
+def test_busy_connections_are_kept_and_new_ones_told(quick):
+    kept = [connect(quick) for _ in range(20)]
+    for connection in kept:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in connection.recv(1000)
+    others = [connect(quick) for _ in range(39)]
+    assert quick.health() < 5
+    for connection in [*kept, *others]:
+        connection.close()
