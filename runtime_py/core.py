@@ -25,6 +25,13 @@ class Finish(IntEnum):
     DONE = 5  # no token; an embedding is there
 
 
+class OutputGrammar(Protocol):
+    """A compiled grammar (grammar/native.py)."""
+
+    def mask(self, stop_ids: Sequence[int]) -> Any:
+        """The `wherry_mask` of one request, at its beginning; `stop_ids` may end it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
     """Sampling, limits and place in the queue of one request (`wherry_params`)."""
@@ -56,6 +63,7 @@ class SamplingParams:
     seed: int = 0  # uint64
     bias: Mapping[int, float] = field(default_factory=dict)  # token id -> added to its logit
     bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that may not be completed
+    grammar: OutputGrammar | None = None  # what the output is held to
 
     top_logprobs: int = 0  # 0..MAX_TOP_LOGPROBS alternatives in each event
     prompt_logprobs: int = -1  # -1: none; else so many alternatives for each prompt token

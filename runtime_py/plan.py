@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .chat_template import ChatTemplate
-from .core import SamplingParams
+from .core import OutputGrammar, SamplingParams
+from .grammar.constraint import Constraint
+from .grammar.fields import FIELDS, constraint_of
 from .request_error import RequestError
 from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
 from .tokenizer import Tokenizer
@@ -44,7 +46,7 @@ class Planner:
 
     `defaults` is generation_config.json. Its temperature, top_p, top_k and min_p hold unless it
     says `"do_sample": false`; what it does not name has OpenAI's default (temperature 1, top_p 1).
-    Its repetition_penalty always holds.
+    Its repetition_penalty always holds. `compile_grammar` compiles what an output is held to.
     """
 
     tokenizer: Tokenizer
@@ -52,12 +54,14 @@ class Planner:
     context: int  # tokens of prompt and output together
     vocab_size: int
     defaults: Mapping[str, Any]
+    compile_grammar: Callable[[Constraint], OutputGrammar]
 
     def chat(self, request: ChatRequest) -> Plan:
         """Plan a chat.
 
         Raises:
-            RequestError: no template, content that is not text, or too long for the context.
+            RequestError: no template, content that is not text, too long for the context, or a
+                schema that cannot be enforced.
         """
         if self.template is None:
             raise RequestError(
@@ -82,7 +86,8 @@ class Planner:
         """Plan completions: `n` choices for each prompt, in the order of the prompts.
 
         Raises:
-            RequestError: an empty prompt, an unknown id, or too long for the context.
+            RequestError: an empty prompt, an unknown id, too long for the context, or a schema that
+                cannot be enforced.
         """
         prompts = [
             self.tokenizer.encode(p) if isinstance(p, str) else p for p in _prompts(request.prompt)
@@ -173,7 +178,18 @@ class Planner:
             stop_ids=() if request.ignore_eos else self.tokenizer.eos_ids,
             bias=bias,
             top_logprobs=top,
+            grammar=self._grammar(request),
         )
+
+    def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
+        """What the output is held to; blocks while it is compiled.
+
+        Raises:
+            RequestError: it cannot be enforced.
+        """
+        asked = {name: getattr(request, name) for name in FIELDS}
+        constraint = constraint_of(asked, self.tokenizer.is_special)
+        return self.compile_grammar(constraint) if constraint else None
 
 
 def _prompts(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str | list[int]]:
