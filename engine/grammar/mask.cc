@@ -10,6 +10,10 @@ namespace wherry {
 namespace {
 
 constexpr size_t kWordBits = 32;
+// Words of a mask that are not 0, beyond which the text is inside a string, or the like: there the
+// next token is hardly ever forced, and masks are dearest.
+constexpr size_t kWide = 64;
+constexpr char kNoise[] = "\n<non-verbose/>";  // ends the library's errors
 
 bool bit(const std::vector<uint32_t>& bits, size_t index) {
   return index / kWordBits < bits.size() && (bits[index / kWordBits] >> index % kWordBits & 1) != 0;
@@ -90,6 +94,7 @@ bool Mask::accept(int32_t token, bool* complete) {
 
 bool Mask::forced(int32_t* tokens, size_t cap, size_t* n) {
   *n = 0;
+  if (!computed_ && wide_) return true;
   if (!compute()) return false;
   if (only() < 0 || cap == 0) return true;
   std::vector<uint32_t> present = bits_;
@@ -103,6 +108,7 @@ bool Mask::forced(int32_t* tokens, size_t cap, size_t* n) {
   if (!matcher_->rollback(*n)) return fail();
   bits_ = std::move(present);
   computed_ = true;
+  wide_ = false;
   return true;
 }
 
@@ -117,7 +123,14 @@ bool Mask::compute() {
     return fail();
   }
   computed_ = true;
+  wide_ = is_wide();
   return true;
+}
+
+bool Mask::is_wide() const {
+  size_t words = 0;
+  for (uint32_t word : bits_) words += word != 0;
+  return words > kWide;
 }
 
 bool Mask::fail() {
@@ -126,7 +139,8 @@ bool Mask::fail() {
 }
 
 bool Mask::fail(std::string reason) {
-  error_ = "structured output: " + std::move(reason);
+  const size_t noise = reason.find(kNoise);
+  error_ = "structured output: " + reason.substr(0, noise);
   return false;
 }
 

@@ -14,7 +14,8 @@
 namespace wherry {
 
 // What one request may say next. The mask of the present state is computed once, whoever asks
-// first: `forced` before a step is planned, or `fill` while the device computes.
+// first: `forced` before a step is planned, or `fill` while the device computes. The device waits
+// for `forced`, which therefore looks only where something is likely to be forced.
 class Mask {
  public:
   Mask(std::unique_ptr<Matcher> matcher, std::vector<int32_t> stop_ids);
@@ -31,6 +32,8 @@ class Mask {
   bool fail(std::string reason);
   bool is_stop(int32_t token) const;
   bool may_end() const;
+  // Whether many tokens may come.
+  bool is_wide() const;
   // The one token that may come, and no end; -1: several, or none.
   int32_t only() const;
 
@@ -38,6 +41,7 @@ class Mask {
   std::vector<int32_t> stop_ids_;
   std::vector<uint32_t> bits_;  // of the present state if computed_
   bool computed_ = false;
+  bool wide_ = false;  // the newest mask allowed many tokens
   std::string error_;
 };
 

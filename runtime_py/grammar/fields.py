@@ -32,7 +32,7 @@ FIELDS = (
     "json_schema",
 )
 _LAYOUT = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
-_NO_EFFECT = ("disable_fallback", "disable_additional_properties")
+_NO_EFFECT = ("disable_fallback",)  # there is nothing to fall back to
 
 
 def constraint_of(

@@ -193,7 +193,7 @@ def _try(vocabulary: Any, kind: str, text: str) -> str:
             if complete:
                 break
     except WherryError as e:
-        return str(e).replace("\n<non-verbose/>", "")
+        return str(e)
     return ""
 
 

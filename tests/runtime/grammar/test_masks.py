@@ -133,6 +133,20 @@ def test_forced_changes_nothing():
     assert walk.accept(ord("f"))
 
 
+def test_forced_does_not_look_where_much_is_allowed():
+    """There the device would wait for a mask that forces nothing."""
+    x = 3_000
+    tokens = [chr(0x4E00 + i).encode() for i in range(x)] + [b"x"]
+    walk = walk_of(vocabulary(tokens).compile("regex", "[一-鿿]xx"), (), len(tokens))
+    assert len(walk.allowed()) == x
+    walk.accept(7)
+    assert walk.forced(8) == []
+    assert walk.allowed() == [x]
+    assert walk.forced(8) == [x] * 2  # the mask is there now
+    walk.accept(x)
+    assert walk.forced(8) == [x]
+
+
 def test_forced_to_the_end():
     walk = walk_of(compiled("regex", "abc"))
     assert bytes(walk.forced(10)) == b"abc"

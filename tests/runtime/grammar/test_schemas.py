@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft7Validator, Draft202012Validator
 
 from wherry.errors import WherryError
 from wherry.runtime.grammar import audit
@@ -78,6 +78,19 @@ def test_the_library_refuses_what_the_table_refuses(keyword):
     values = {"$dynamicRef": "#", "$dynamicAnchor": "x", "uniqueItems": True}
     with pytest.raises(WherryError, match="nimplemented"):
         bytes_vocabulary().compile("json_schema", json.dumps({keyword: values.get(keyword, {})}))
+
+
+def test_earlier_drafts():
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "array",
+        "items": [{"type": "integer"}, {"const": "x"}],
+        "additionalItems": {"type": "null"},
+        "minItems": 3,
+        "maxItems": 4,
+    }
+    for text in outputs(bytes_vocabulary().compile("json_schema", prepared(schema)), 10):
+        assert not list(Draft7Validator(schema).iter_errors(json.loads(text))), text
 
 
 def test_all_problems_at_once():
