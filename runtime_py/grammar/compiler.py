@@ -16,7 +16,7 @@ from ..request_error import BusyError, RequestError
 from ..tokenizer import Tokenizer
 from .constraint import Constraint
 from .native import Grammar, Vocabulary
-from .probe import STACK, Probe, Refused
+from .probe import STACK, WALL_SECONDS, Probe, Refused
 from .vocabulary import grammar_tokens
 
 KEPT = 64  # grammars, and errors
@@ -71,7 +71,7 @@ class GrammarCompiler:
         """The grammar of a constraint; blocks while it is compiled.
 
         Raises:
-            BusyError: other grammars have been compiled for half a minute.
+            BusyError: it took too long, or the grammars before it did.
             RequestError: it cannot be enforced, or takes too much; the message says which.
         """
         key = (constraint.kind, constraint.text)
@@ -100,7 +100,9 @@ class GrammarCompiler:
         except Refused as e:
             return str(e)
         except TimeoutError as e:
-            raise BusyError("Too many grammars are being compiled; ask again later") from e
+            raise BusyError(
+                f"No time to compile {constraint.param} in {WALL_SECONDS:g} s; ask again later"
+            ) from e
         try:
             return self._thread.submit(self._compile, constraint).result()
         except UsageError as e:

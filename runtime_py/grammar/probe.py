@@ -23,6 +23,7 @@ WALL_SECONDS = 30.0  # of one grammar, on a machine that is busy
 MEMORY = 2 * 2**30  # bytes of address space beyond what the process starts with
 STEP_SECONDS = 0.1  # CPU time of one token's mask; the engine's thread must not wait longer
 STEPS = 24  # tokens that are walked
+_KILLED = (-9, 1)  # what `Popen.kill` leaves on POSIX, and on Windows
 STACK = 8 * 2**20  # bytes; compiler.py compiles with four times as much
 
 
@@ -48,7 +49,8 @@ class Probe:
 
         Raises:
             Refused: with the compiler's reason, or the limit that it met.
-            TimeoutError: other grammars were before it for `seconds`.
+            TimeoutError: other grammars were before it for `seconds`, or it took as long itself:
+                on a machine that is busy with other things, perhaps.
         """
         if not self._lock.acquire(timeout=seconds):
             raise TimeoutError
@@ -64,7 +66,10 @@ class Probe:
 
     def _ask(self, line: bytes, seconds: float) -> str:
         """Why a grammar is refused; an empty text if it is fine."""
-        process = self._process or self._start()
+        process = self._process
+        if process is None or process.poll() is not None:
+            self._kill()
+            process = self._start()
         assert process.stdin is not None and process.stdout is not None
         watch = threading.Timer(seconds, process.kill)
         watch.daemon = True
@@ -79,6 +84,8 @@ class Probe:
         if answer:
             return str(json.loads(answer))
         self._kill()
+        if process.returncode in _KILLED:
+            raise TimeoutError
         return _death(process.returncode)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -94,6 +101,7 @@ class Probe:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the server
         )
         return self._process
 
@@ -109,7 +117,9 @@ class Probe:
                     pipe.close()
 
     def close(self) -> None:
-        """End the process; idempotent."""
+        """End the process, and a check that is under way; idempotent."""
+        if (process := self._process) is not None:
+            process.kill()
         with self._lock:
             self._kill()
 
@@ -118,8 +128,6 @@ def _death(code: int | None) -> str:
     time_out = getattr(signal, "SIGPROF", None)
     if code is not None and time_out is not None and code == -time_out:
         return f"it takes more than {CPU_SECONDS:g} s to compile"
-    if code == -getattr(signal, "SIGKILL", 0) or code == 1:  # 1: Windows' way of being killed
-        return f"it takes more than {WALL_SECONDS:g} s to compile"
     return "it is nested too deeply, or takes too much memory"
 
 
