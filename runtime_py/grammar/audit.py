@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from . import formats
-from .disjoint import disjoint
+from .disjoint import Disjoint
 from .patterns import from_ecma
 
 # What is enforced, and how its schemas lie in the keyword's value.
@@ -69,6 +69,7 @@ _COUNTS = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "m
 MAX_DIVISOR = 10_000  # multipleOf, its digits as a whole number
 MAX_DEPTH = 100  # schemas inside schemas, through references
 MAX_SCHEMAS = 20_000
+MAX_TEXT = 256 * 2**10  # characters as JSON
 # Between tokens of JSON: at most one blank, or one line break and its indentation. Without a bound
 # a model may write blanks for ever.
 WHITESPACE = r"[ \t]|\r?\n[ \t]{0,40}"
@@ -96,7 +97,12 @@ def prepared(schema: Any, whitespace: str | None = WHITESPACE) -> str:
     if not isinstance(schema, (dict, bool)):
         raise SchemaProblems([f"#: a schema is an object or a boolean, not {_kind(schema)}"])
     try:
-        copy = json.loads(json.dumps(schema, allow_nan=False))
+        text = json.dumps(schema, allow_nan=False)
+        if len(text) > MAX_TEXT:
+            raise SchemaProblems([f"#: {len(text)} characters as JSON; accepted are {MAX_TEXT}"])
+        copy = json.loads(text)
+    except SchemaProblems:
+        raise
     except (ValueError, RecursionError) as e:
         raise SchemaProblems([f"#: {e}"]) from e
     if isinstance(copy, bool):
@@ -117,6 +123,7 @@ class _Audit:
         self.problems: list[str] = []
         self._root = root
         self._seen: set[int] = set()
+        self._disjoint = Disjoint(self._target)
         self._anchors = {s["$anchor"]: s for s in _objects(root) if _is_name(s.get("$anchor"))}
 
     def walk(self, schema: Any, path: str, depth: int) -> None:
@@ -230,6 +237,10 @@ class _Audit:
                 return None
         return found
 
+    def _target(self, schema: dict[str, Any]) -> Any:
+        found = self._resolve(schema)
+        return schema if found is None else found
+
     def _rewrite(self, schema: dict[str, Any], path: str) -> None:
         self._rewrite_patterns(schema, path)
         self._rewrite_format(schema, path)
@@ -268,16 +279,12 @@ class _Audit:
     def _rewrite_one_of(self, schema: dict[str, Any], path: str) -> None:
         parts = schema["oneOf"]
 
-        def resolve(part: Any) -> Any:
-            target = self._resolve(part)
-            return part if target is None else target
-
         overlap = next(
             (
                 (i, j)
                 for j in range(len(parts))
                 for i in range(j)
-                if not disjoint(parts[i], parts[j], resolve)
+                if not self._disjoint(parts[i], parts[j])
             ),
             None,
         )

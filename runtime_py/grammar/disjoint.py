@@ -6,26 +6,66 @@ from collections.abc import Callable
 from typing import Any
 
 Schema = Any
-Resolve = Callable[[Schema], Schema]  # follows `$ref`
+Resolve = Callable[[dict[str, Any]], Schema]  # follows `$ref`
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
 _DEPTH = 8  # of schemas inside schemas that are looked at; deeper is not proven
+_STEPS = 50_000  # comparisons in all, a fraction of a second; beyond them nothing is proven
 
 
-def disjoint(a: Schema, b: Schema, resolve: Resolve, depth: int = 0) -> bool:
-    """True where it is proven by types, by constants, or by a property that both require.
+class Disjoint:
+    """Compares schemas of one document.
 
-    False says that it is not proven, not that it is wrong.
+    Args:
+        resolve: the schema that a `$ref` names, or the given one if it names none.
     """
-    if a is False or b is False:
-        return True
-    if depth > _DEPTH or not isinstance(a, dict) or not isinstance(b, dict):
-        return False
-    if not types(a) & types(b) or _values_differ(a, b) or _whole_and_broken(a, b):
-        return True
-    if _by_parts(a, b, resolve, depth) or _by_parts(b, a, resolve, depth):
-        return True
-    return types(a) == types(b) == {"object"} and _by_property(a, b, resolve, depth)
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._steps = 0
+
+    def __call__(self, a: Schema, b: Schema, depth: int = 0) -> bool:
+        """True where it is proven by types, by constants, or by a property that both require.
+
+        False says that it is not proven, not that it is wrong.
+        """
+        self._steps += 1
+        if a is False or b is False:
+            return True
+        if depth > _DEPTH or self._steps > _STEPS:
+            return False
+        if not isinstance(a, dict) or not isinstance(b, dict):
+            return False
+        if not types(a) & types(b) or _values_differ(a, b) or _whole_and_broken(a, b):
+            return True
+        if self._by_parts(a, b, depth) or self._by_parts(b, a, depth):
+            return True
+        return types(a) == types(b) == {"object"} and self._by_property(a, b, depth)
+
+    def _by_parts(self, a: dict[str, Any], b: Schema, depth: int) -> bool:
+        """By what `a` refers to, or is made of."""
+        if "$ref" in a:
+            target = self._resolve(a)
+            if target is not a and self(target, b, depth + 1):
+                return True
+        if any(self(part, b, depth + 1) for part in _list(a.get("allOf"))):
+            return True
+        return any(
+            bool(_list(a.get(name))) and all(self(part, b, depth + 1) for part in a[name])
+            for name in ("anyOf", "oneOf")
+        )
+
+    def _by_property(self, a: dict[str, Any], b: dict[str, Any], depth: int) -> bool:
+        left, right = a.get("properties"), b.get("properties")
+        if not isinstance(left, dict) or not isinstance(right, dict):
+            return False
+        required = [n for n in _list(a.get("required")) if n in _list(b.get("required"))]
+        names = [n for n in required if isinstance(n, str) and n in left and n in right]
+        return any(self(left[name], right[name], depth + 1) for name in names)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def types(schema: dict[str, Any]) -> frozenset[str]:
@@ -34,7 +74,7 @@ def types(schema: dict[str, Any]) -> frozenset[str]:
     if "type" in schema:
         named = schema["type"]
         names = named if isinstance(named, list) else [named]
-        allowed &= {"number" if n == "integer" else n for n in names}
+        allowed &= {"number" if n == "integer" else str(n) for n in names}
     values = _values(schema)
     return allowed if values is None else allowed & {_type_of(v) for v in values}
 
@@ -63,26 +103,6 @@ def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
                 for v in values
             )
     return False
-
-
-def _by_parts(a: dict[str, Any], b: Schema, resolve: Resolve, depth: int) -> bool:
-    """By what `a` refers to, or is made of."""
-    if "$ref" in a:
-        target = resolve(a)
-        if target is not a and disjoint(target, b, resolve, depth + 1):
-            return True
-    if any(disjoint(part, b, resolve, depth + 1) for part in a.get("allOf") or []):
-        return True
-    return any(
-        bool(a.get(name)) and all(disjoint(part, b, resolve, depth + 1) for part in a[name])
-        for name in ("anyOf", "oneOf")
-    )
-
-
-def _by_property(a: dict[str, Any], b: dict[str, Any], resolve: Resolve, depth: int) -> bool:
-    left, right = a.get("properties") or {}, b.get("properties") or {}
-    both = set(a.get("required") or []) & set(b.get("required") or []) & set(left) & set(right)
-    return any(disjoint(left[name], right[name], resolve, depth + 1) for name in sorted(both))
 
 
 def _type_of(value: Any) -> str:

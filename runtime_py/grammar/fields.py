@@ -10,14 +10,14 @@ from typing import Any
 from wherry.errors import listing
 
 from ..request_error import RequestError
-from .audit import WHITESPACE, SchemaProblems, prepared
+from .audit import MAX_TEXT, WHITESPACE, SchemaProblems, prepared
 from .constraint import Constraint
 from .patterns import literal
 from .structural_tag import structural_tag
 
 # Characters. What is longer is refused unread: compiling takes longer than in proportion.
-MAX_SCHEMA = 256 * 2**10
 MAX_GRAMMAR = 64 * 2**10
+MAX_GBNF = 16 * 2**10  # the converter's time grows with the square of the rules: 0.3 s at most
 MAX_REGEX = 8 * 2**10
 MAX_CHOICES = 64 * 2**10  # of all choices together
 
@@ -124,7 +124,7 @@ def _json(value: Any, param: str, whitespace: str | None = WHITESPACE) -> Constr
         raise RequestError(
             listing(e.lines, limit=20), param=param, code="unsupported_schema"
         ) from e
-    return Constraint("json_schema", _text(text, param, MAX_SCHEMA), param)
+    return Constraint("json_schema", text, param)
 
 
 def _regex(value: Any, param: str) -> Constraint:
@@ -145,6 +145,8 @@ def _choice(value: Any, param: str) -> Constraint:
 
 def _grammar(value: Any, param: str) -> Constraint:
     text = _text(value, param, MAX_GRAMMAR)
+    if "::=" in text:
+        _text(text, param, MAX_GBNF)
     from llguidance.gbnf_to_lark import any_to_lark
 
     try:
@@ -163,7 +165,7 @@ def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constrain
         ) from e
     except ValueError as e:
         raise RequestError(f"{param}: {e}", param=param) from e
-    return Constraint("lark", _text(text, param, MAX_SCHEMA), param)
+    return Constraint("lark", _text(text, param, MAX_TEXT), param)
 
 
 _MAKERS: dict[str, Callable[[Any, str], Constraint]] = {
@@ -179,7 +181,7 @@ def _loaded(value: Any, param: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(_text(value, param, MAX_SCHEMA))
+        return json.loads(_text(value, param, MAX_TEXT))
     except (ValueError, RecursionError) as e:
         raise _invalid(f"{param} is not JSON: {e}", param) from e
 

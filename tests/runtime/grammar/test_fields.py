@@ -211,6 +211,11 @@ WRONG = [
         "response_format",
         "structures.0..schema#/not",
     ),
+    (
+        {"response_format": {**TAG, "structures": [{"begin": "<f=\ud800"}]}},
+        "response_format",
+        "surrogate",
+    ),
     ({"json_schema": {"properties": {"a": {"not": {}}}}}, "json_schema", "#/properties/a/not: not"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal
 
 import pytest
@@ -119,11 +120,31 @@ def test_limits():
     deep = {}
     for _ in range(audit.MAX_DEPTH + 2):
         deep = {"items": deep}
-    chain = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(20_000)}
-    wide = {"anyOf": [{"const": i} for i in range(audit.MAX_SCHEMAS + 1)]}
+    chain = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(5_000)}
+    wide = {"anyOf": [{}] * (audit.MAX_SCHEMAS + 1)}
     for schema in (deep, {"$ref": "#/$defs/a0", "$defs": chain}, wide):
         with pytest.raises(SchemaProblems, match="too large"):
             prepared(schema)
+    with pytest.raises(SchemaProblems, match="characters as JSON"):
+        prepared({"description": "x" * audit.MAX_TEXT})
+
+
+def test_a_union_that_is_dear_to_compare():
+    """Time is bounded, whatever the client sends; what is not proven in it is refused."""
+    parts = {"anyOf": [{"type": "integer"}] * 9}
+    for _ in range(3):
+        parts = {"allOf": [parts] * 3, "anyOf": [parts] * 3}
+    started = time.process_time()
+    with pytest.raises(SchemaProblems, match=r"oneOf"):
+        prepared({"oneOf": [parts, {"type": "number"}]})
+    tagged = [
+        {"required": ["k"], "type": "object", "properties": {"k": {"const": i}}}
+        for i in range(1000)
+    ]
+    with pytest.raises(SchemaProblems, match="oneOf"):
+        prepared({"oneOf": tagged})
+    assert time.process_time() - started < 5
+    prepared({"oneOf": tagged[:100]})
 
 
 @pytest.mark.parametrize("value", ["x", 3, None, []])
