@@ -18,7 +18,7 @@ class Finish(IntEnum):
     """How an event leaves its request (`wherry_finish`)."""
 
     RUNNING = 0  # more tokens follow
-    STOP = 1  # the event's token is a stop id
+    STOP = 1  # the event's token is a stop id, or completes the grammar
     LENGTH = 2  # max_tokens or the context is used up; the token belongs to the output
     ABORTED = 3  # no token
     ERROR = 4  # no token; Event.error says why

@@ -37,7 +37,7 @@ class Generation:
     ) -> None:
         self.plan = plan
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
-        choices = [Assembler(job.index, job.prompt, plan, tokenizer) for job in plan.jobs]
+        choices = [Assembler(job, plan, tokenizer) for job in plan.jobs]
         self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
         self._open = set(self._choices)
 

@@ -38,9 +38,11 @@ class Obedient:
         walk, _ = self._walks[id(params)]
         allowed = walk.allowed()
         ends = [t for t in params.stop_ids if t in allowed]
-        token = random.Random(params.seed + n).choice(ends or allowed)
-        walk.accept(token)
-        return token
+        return random.Random(params.seed + n).choice(ends or allowed)
+
+    def accept(self, params, token) -> bool:
+        """As the core does: the output ends with the token that completes the grammar."""
+        return self._walks[id(params)][0].accept(token)
 
 
 @pytest.fixture
