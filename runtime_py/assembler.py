@@ -10,7 +10,7 @@ from wherry.errors import WherryError
 
 from .core import Event, Finish
 from .detokenizer import detokenizer
-from .plan import Plan
+from .plan import Job, Plan
 from .protocol import FinishReason
 from .stop_strings import StopAutomaton, StopStrings
 from .tokenizer import Tokenizer
@@ -45,17 +45,11 @@ class Assembler:
         must_abort: it ended by a stop string, of which the core knows nothing.
     """
 
-    def __init__(
-        self,
-        index: int,
-        prompt: list[int],
-        plan: Plan,
-        tokenizer: Tokenizer,
-        stops: StopAutomaton,
-    ) -> None:
-        self._index = index
+    def __init__(self, job: Job, plan: Plan, tokenizer: Tokenizer, stops: StopAutomaton) -> None:
+        self._index = job.index
+        self._stop_ids = frozenset(job.params.stop_ids)
         self._tokenizer = tokenizer
-        self._detokenizer = detokenizer(tokenizer, prompt if plan.continues else ())
+        self._detokenizer = detokenizer(tokenizer, job.prompt if plan.continues else ())
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
@@ -89,10 +83,10 @@ class Assembler:
         text = ""
         if event.token >= 0:
             self.sampled += 1
-        if event.finish == Finish.STOP:
-            self.finish = "stop"
-        elif event.token >= 0:
+        if event.token >= 0 and event.token not in self._stop_ids:
             text = self._text(event)
+        if event.finish == Finish.STOP:  # a stop id, or the token that completes a grammar
+            self.finish = "stop"
         if event.finish == Finish.LENGTH and self.finish is None:
             self.finish = "length"
         if self.finish is not None and not self._stops.stopped:

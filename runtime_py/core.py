@@ -18,11 +18,18 @@ class Finish(IntEnum):
     """How an event leaves its request (`wherry_finish`)."""
 
     RUNNING = 0  # more tokens follow
-    STOP = 1  # the event's token is a stop id
+    STOP = 1  # the event's token is a stop id, or completes the grammar
     LENGTH = 2  # max_tokens or the context is used up; the token belongs to the output
     ABORTED = 3  # no token
     ERROR = 4  # no token; Event.error says why
     DONE = 5  # no token; an embedding is there
+
+
+class OutputGrammar(Protocol):
+    """A compiled grammar (grammar/native.py)."""
+
+    def mask(self, stop_ids: Sequence[int]) -> Any:
+        """The `wherry_mask` of one request, at its beginning; `stop_ids` may end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,7 @@ class SamplingParams:
     seed: int = 0  # uint64
     bias: Mapping[int, float] = field(default_factory=dict)  # token id -> added to its logit
     bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that may not be completed
+    grammar: OutputGrammar | None = None  # what the output is held to
 
     top_logprobs: int = 0  # 0..MAX_TOP_LOGPROBS alternatives in each event
     prompt_logprobs: int = -1  # -1: none; else so many alternatives for each prompt token

@@ -137,6 +137,17 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {  # all return a wherry_status
     "wherry_engine_wait": (_HANDLE, POINTER(Event), c_size_t, c_int, POINTER(c_size_t)),
     "wherry_engine_wake": (_HANDLE,),
     "wherry_engine_stats": (_HANDLE, POINTER(Stats)),
+    "wherry_vocabulary_create": (
+        c_char_p,
+        c_char_p,
+        POINTER(c_uint32),
+        c_size_t,
+        POINTER(_HANDLE),
+    ),
+    "wherry_vocabulary_free": (_HANDLE,),
+    "wherry_grammar_compile": (_HANDLE, c_char_p, c_char_p, POINTER(_HANDLE)),
+    "wherry_grammar_free": (_HANDLE,),
+    "wherry_grammar_mask": (_HANDLE, POINTER(c_int32), c_size_t, POINTER(Mask)),
 }
 
 

@@ -121,8 +121,8 @@ class NativeCore:
 
     def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
         """See Core."""
-        packed = self._pack(params)
         prompt = int32s(tokens)
+        packed = self._pack(params)
         self._call(
             "wherry_engine_add", self._engine, request_id, prompt, len(tokens), byref(packed)
         )
@@ -204,6 +204,8 @@ class NativeCore:
         packed.bad_words = int32s([token for word in params.bad_words for token in word])
         packed.bad_word_lengths = (c_size_t * len(params.bad_words))(*map(len, params.bad_words))
         packed.n_bad_words = len(params.bad_words)
+        if params.grammar is not None:  # the last: from here on the core must get it
+            packed.mask = ctypes.pointer(params.grammar.mask(params.stop_ids))
         return packed
 
 

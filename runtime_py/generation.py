@@ -39,7 +39,7 @@ class Generation:
         self.plan = plan
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
         stops = StopAutomaton(plan.stops)
-        choices = [Assembler(job.index, job.prompt, plan, tokenizer, stops) for job in plan.jobs]
+        choices = [Assembler(job, plan, tokenizer, stops) for job in plan.jobs]
         self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
         self._open = set(self._choices)
 

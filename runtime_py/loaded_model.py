@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from wherry.locks import Use
 from . import loading
 from .caller import Caller
 from .chat_template import ChatTemplate
-from .core import Core, CoreStats
+from .core import Core, CoreStats, OutputGrammar
 from .dispatcher import Dispatcher
+from .grammar.compiler import GrammarCompiler
+from .grammar.constraint import Constraint
 from .load_options import LoadOptions, checked, for_compiler
 from .plan import Plan, Planner, prompts_of
 from .reply import ChatReply, CompletionReply
@@ -61,9 +64,12 @@ class LoadedModel:
             context=self.context,
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
             defaults=defaults or {},
+            compile_grammar=self._compile_grammar,
         )
         self.dispatcher = Dispatcher(core)
         self._use = use
+        self._grammars: GrammarCompiler | None = None
+        self._grammars_lock = threading.Lock()
 
     @classmethod
     def load(
@@ -116,6 +122,13 @@ class LoadedModel:
         plan = self.planner.completion(request, caller or Caller())
         return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
 
+    def _compile_grammar(self, constraint: Constraint) -> OutputGrammar:
+        """Most models are never asked for one: what compiles them is made for the first."""
+        with self._grammars_lock:
+            if self._grammars is None:
+                self._grammars = GrammarCompiler.of(self.tokenizer, self.planner.vocab_size)
+        return self._grammars.compile(constraint)
+
     def stats(self) -> CoreStats:
         """The core's counters."""
         return self.dispatcher.stats()
@@ -125,6 +138,8 @@ class LoadedModel:
         self.dispatcher.close()
         if self._use:
             self._use.close()
+        if self._grammars is not None:
+            self._grammars.close()
 
 
 def _context(core: Core, asked: int | None) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .caller import Caller
 from .chat_template import ChatTemplate
-from .core import SamplingParams
+from .core import OutputGrammar, SamplingParams
+from .grammar.constraint import Constraint
+from .grammar.fields import FIELDS, constraint_of
 from .request_error import RequestError
 from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
 from .tokenizer import Tokenizer, TooManyTokens
@@ -45,7 +47,7 @@ class Planner:
 
     `defaults` is generation_config.json. Its temperature, top_p, top_k and min_p hold unless it
     says `"do_sample": false`; what it does not name has OpenAI's default (temperature 1, top_p 1).
-    Its repetition_penalty always holds.
+    Its repetition_penalty always holds. `compile_grammar` compiles what an output is held to.
     """
 
     tokenizer: Tokenizer
@@ -53,13 +55,15 @@ class Planner:
     context: int  # tokens of prompt and output together
     vocab_size: int
     defaults: Mapping[str, Any]
+    compile_grammar: Callable[[Constraint], OutputGrammar]
 
     def chat(self, request: ChatRequest, caller: Caller) -> Plan:
         """Plan a chat.
 
         Raises:
             Abandoned: the caller has gone.
-            RequestError: no template, content that is not text, or too long for the context.
+            RequestError: no template, content that is not text, too long for the context, or a
+                schema that cannot be enforced.
         """
         if self.template is None:
             raise RequestError(
@@ -87,7 +91,8 @@ class Planner:
 
         Raises:
             Abandoned: the caller has gone.
-            RequestError: an empty prompt, an unknown id, or too long for the context.
+            RequestError: an empty prompt, an unknown id, too long for the context, or a schema that
+                cannot be enforced.
         """
         prompts = [
             self._encoded(p, caller, "prompt") if isinstance(p, str) else p
@@ -197,7 +202,18 @@ class Planner:
             stop_ids=() if request.ignore_eos else self.tokenizer.eos_ids,
             bias=bias,
             top_logprobs=top,
+            grammar=self._grammar(request),
         )
+
+    def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
+        """What the output is held to; blocks while it is compiled.
+
+        Raises:
+            RequestError: it cannot be enforced.
+        """
+        asked = {name: getattr(request, name) for name in FIELDS}
+        constraint = constraint_of(asked, self.tokenizer.is_special)
+        return self.compile_grammar(constraint) if constraint else None
 
 
 def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:

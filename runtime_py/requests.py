@@ -114,7 +114,9 @@ class Message(_Shape):
 class SamplingRequest(_Shape):
     """What both endpoints share. None: the model's generation_config.json, else OpenAI's default.
 
-    top_k, min_p, repetition_penalty and ignore_eos are extensions.
+    top_k, min_p, repetition_penalty and ignore_eos are extensions. What the output is held to
+    (`wherry.runtime.grammar.fields`): OpenAI's response_format, vLLM's structured_outputs and
+    guided_*, llama.cpp's grammar and json_schema.
     """
 
     model: str = Field("", max_length=1024)
@@ -137,6 +139,14 @@ class SamplingRequest(_Shape):
     min_p: float | None = Field(None, ge=0, lt=1)
     repetition_penalty: float | None = Field(None, gt=0, le=10)
     ignore_eos: bool | None = None
+    response_format: dict[str, Any] | None = None
+    structured_outputs: dict[str, Any] | None = None
+    guided_json: dict[str, Any] | str | bool | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    grammar: str | None = None
+    json_schema: dict[str, Any] | bool | None = None
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -172,7 +182,6 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "tool_choice": ("none", "auto"),
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
     "modalities": (["text"],),
     "audio": (),
     "web_search_options": (),
@@ -180,13 +189,6 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "echo": (False,),
     "best_of": (1,),
     "prompt_logprobs": (False,),
-    "guided_json": (),
-    "guided_regex": (),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "structured_outputs": (),
-    "grammar": (),
-    "json_schema": (),
 }
 
 R = TypeVar("R", bound=SamplingRequest)

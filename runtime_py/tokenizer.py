@@ -164,6 +164,10 @@ class Tokenizer:
         """Whether a token is part of the text: known, and not special."""
         return token not in self.special_ids and self.backend.id_to_token(token) is not None
 
+    def is_special(self, name: str) -> bool:
+        """Whether a name is that of a special token."""
+        return self.backend.token_to_id(name) in self.special_ids
+
     def piece(self, token: int) -> bytes:
         """What one token stands for, specials by their name; for logprobs."""
         if token not in self.special_ids and self.token_bytes is not None:

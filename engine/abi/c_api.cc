@@ -1,13 +1,11 @@
 #include "abi/c_api.h"
 
-#include <tvm/ffi/error.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "abi/config.h"
+#include "abi/guard.h"
 #include "model/vm_model.h"
 #include "sampling/params.h"
 #include "support/error.h"
@@ -15,40 +13,8 @@
 namespace {
 
 using wherry::Error;
-
-thread_local std::string last_error;
-
-int fail(wherry_status status, std::string text) {
-  last_error = std::move(text);
-  return status;
-}
-
-// Runs `call`; no exception leaves.
-template <typename Call>
-int guard(const Call& call) noexcept {
-  try {
-    call();
-    return WHERRY_OK;
-  } catch (const Error& error) {
-    return fail(error.status(), error.what());
-  } catch (const tvm::ffi::Error& error) {
-    const bool memory = error.kind() == "MemoryError";  // of a device's run time
-    return fail(memory ? WHERRY_OUT_OF_MEMORY : WHERRY_INTERNAL,
-                wherry::concat(std::string(error.kind()), ": ", std::string(error.message())));
-  } catch (const std::bad_alloc&) {
-    return fail(WHERRY_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& error) {
-    return fail(WHERRY_INTERNAL, error.what());
-  } catch (...) {
-    return fail(WHERRY_INTERNAL, "an exception of an unknown kind");
-  }
-}
-
-template <typename T>
-T& required(T* pointer, const char* name) {
-  if (pointer == nullptr) throw Error(WHERRY_INVALID_ARGUMENT, wherry::concat(name, " is null"));
-  return *pointer;
-}
+using wherry::guard;
+using wherry::required;
 
 // Calls that hand out events: *n is set whatever happens, and the reason of a WHERRY_ERROR among
 // them becomes this thread's last error.
@@ -58,7 +24,7 @@ int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
     required(n, "n") = 0;
     std::string error;
     *n = call(required(engine, "engine").engine, &error);
-    if (!error.empty()) last_error = std::move(error);
+    if (!error.empty()) wherry::last_error() = std::move(error);
   });
 }
 
@@ -67,7 +33,7 @@ int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
 extern "C" {
 
 int wherry_abi_version(void) { return WHERRY_ABI_VERSION; }
-const char* wherry_last_error(void) { return last_error.c_str(); }
+const char* wherry_last_error(void) { return wherry::last_error().c_str(); }
 
 int wherry_model_load(const char* lib, const char* weights, const char* device,
                       const char* options_json, wherry_model** out) {

@@ -28,6 +28,8 @@ extern "C" {
 
 typedef struct wherry_model wherry_model;
 typedef struct wherry_engine wherry_engine;
+typedef struct wherry_vocabulary wherry_vocabulary;
+typedef struct wherry_grammar wherry_grammar;
 
 typedef enum {
   WHERRY_OK = 0,
@@ -257,6 +259,36 @@ WHERRY_API int wherry_engine_wait(wherry_engine* engine, wherry_event* events, s
 WHERRY_API int wherry_engine_wake(wherry_engine* engine);
 
 WHERRY_API int wherry_engine_stats(wherry_engine* engine, wherry_stats* out);
+
+/*
+ * Grammars: masks that hold an output to a JSON Schema, a regular expression, or a context-free
+ * grammar. They are llguidance's (version 1), which is opened here and nowhere else: a program
+ * that calls none of this does not need it.
+ *
+ * library: its path. The n tokens' bytes lie one after the other; a token of length 0 matches no
+ * text, and one that begins with the byte 0xff and goes on is special: no text matches it either,
+ * but a grammar of kind "lark" can name it, without that byte.
+ */
+WHERRY_API int wherry_vocabulary_create(const char* library, const uint8_t* bytes,
+                                        const uint32_t* lengths, size_t n, wherry_vocabulary** out);
+/* Grammars keep what they need of their vocabulary, and masks of their grammar. */
+WHERRY_API int wherry_vocabulary_free(wherry_vocabulary* vocabulary);
+/*
+ * kind: "json_schema", "regex" (the whole output matches), or "lark" (a grammar whose first rule is
+ * `start`). WHERRY_INVALID_ARGUMENT says what in the text is wrong, or cannot be enforced. Takes
+ * milliseconds, for some texts seconds and much stack: a server asks elsewhere than in the thread
+ * of its requests, and puts limits to a stranger's text before.
+ */
+WHERRY_API int wherry_grammar_compile(const wherry_vocabulary* vocabulary, const char* kind,
+                                      const char* text, wherry_grammar** out);
+WHERRY_API int wherry_grammar_free(wherry_grammar* grammar);
+/*
+ * The mask of one request, for wherry_params. Any thread, several at a time. stop_ids: what may
+ * end the output, and only where the grammar is complete; where nothing may follow, the request
+ * ends by itself. A record that no wherry_engine_add gets must be released by the caller.
+ */
+WHERRY_API int wherry_grammar_mask(const wherry_grammar* grammar, const int32_t* stop_ids,
+                                   size_t n_stop_ids, wherry_mask* out);
 
 #ifdef __cplusplus
 }

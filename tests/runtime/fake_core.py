@@ -119,7 +119,8 @@ class FakeCore:
         self._pages_free -= needed - request.pages
         request.pages = needed
         finish = Finish.RUNNING
-        if token in request.params.stop_ids:
+        complete = request.params.grammar is not None and self.script.accept(request.params, token)
+        if token in request.params.stop_ids or complete:
             finish = Finish.STOP
         elif request.sampled == request.params.max_tokens or (
             len(request.prompt) + request.sampled == self.context

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from wherry import artifact
@@ -154,3 +155,61 @@ def test_core_refuses_with_its_own_words(compiled, tmp_path):
     )
     assert done.stdout.startswith("UsageError"), done.stderr
     assert "max_batch" in done.stdout
+
+
+STRUCTURED = """
+import json, sys, threading
+from wherry.runtime import MLCEngine
+from wherry.runtime.core import Finish, SamplingParams
+from wherry.runtime.core_library import open_core
+from wherry.runtime.grammar.audit import prepared
+from wherry.runtime.grammar.compiler import find_llguidance
+from wherry.runtime.grammar.native import Vocabulary
+folder, schema, end = json.loads(sys.argv[1])
+tokens = ['{"', 'a', '":', '1', '2', '}', ', ', 'b', '[', ']', 'null', '"', '-', ' ', ':', '']
+outputs = []
+for max_batch in (1, 4):
+    with MLCEngine(folder, context=60, max_batch=max_batch, threads=1) as engine:
+        vocabulary = Vocabulary(open_core(), find_llguidance(), [t.encode() for t in tokens])
+        grammar = vocabulary.compile("json_schema", prepared(schema, None))
+        found = {}
+        def run(seed):
+            params = SamplingParams(seed=seed, temperature=2, grammar=grammar, stop_ids=(end,))
+            events = list(engine.generate([3, seed % 7], params))
+            text = "".join(tokens[e.token] for e in events if e.token >= 0)
+            found[seed] = [text, Finish(events[-1].finish).name, events[-1].error]
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(10)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        outputs.append([found[seed] for seed in range(10)])
+        stats = engine.stats()
+print(json.dumps([outputs, stats.steps, stats.decode_tokens]))
+"""
+
+
+def test_masks_of_a_grammar(compiled, tmp_path):
+    """The real engine under real masks: every output is valid, and the same in any company."""
+    folder, _ = compiled
+    numbers = {"type": "array", "items": {"enum": [1, 2, 12, None]}, "minItems": 1, "maxItems": 5}
+    schema = {
+        "type": "object",
+        "properties": {"ab": numbers, "b": {"enum": [-1, None]}},
+        "required": ["ab", "b"],
+        "additionalProperties": False,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCTURED, json.dumps([str(folder), schema, 15])],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "WHERRY_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (alone, together), steps, tokens = json.loads(done.stdout)
+    assert alone == together
+    validator = Draft202012Validator(schema)
+    for text, finish, error in alone:
+        assert finish == "STOP", (text, finish, error)
+        assert not list(validator.iter_errors(json.loads(text))), text
+    assert len({text for text, _, _ in alone}) > 3
+    assert steps < tokens  # several rows a step, and jumps over what is forced

@@ -1,0 +1,53 @@
+// What every function of the C ABI does around its call: no exception leaves, errors are kept for
+// wherry_last_error.
+#ifndef WHERRY_ENGINE_ABI_GUARD_H_
+#define WHERRY_ENGINE_ABI_GUARD_H_
+
+#include <tvm/ffi/error.h>
+
+#include <new>
+#include <string>
+
+#include "support/error.h"
+#include "wherry.h"
+
+namespace wherry {
+
+// This thread's, as wherry_last_error gives it.
+std::string& last_error();
+
+inline int fail(wherry_status status, std::string text) {
+  last_error() = std::move(text);
+  return status;
+}
+
+// Runs `call`; no exception leaves.
+template <typename Call>
+int guard(const Call& call) noexcept {
+  try {
+    call();
+    return WHERRY_OK;
+  } catch (const Error& error) {
+    return fail(error.status(), error.what());
+  } catch (const tvm::ffi::Error& error) {
+    const bool memory = error.kind() == "MemoryError";  // of a device's run time
+    return fail(memory ? WHERRY_OUT_OF_MEMORY : WHERRY_INTERNAL,
+                concat(std::string(error.kind()), ": ", std::string(error.message())));
+  } catch (const std::bad_alloc&) {
+    return fail(WHERRY_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(WHERRY_INTERNAL, error.what());
+  } catch (...) {
+    return fail(WHERRY_INTERNAL, "an exception of an unknown kind");
+  }
+}
+
+template <typename T>
+T& required(T* pointer, const char* name) {
+  if (pointer == nullptr) throw Error(WHERRY_INVALID_ARGUMENT, concat(name, " is null"));
+  return *pointer;
+}
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_ABI_GUARD_H_

@@ -1,0 +1,346 @@
+"""JSON Schema, before it is compiled: what cannot be enforced is named, with where it stands.
+
+The table below is about drafts 2020-12 and the ones before, as llguidance 1.9 compiles them;
+tests/runtime/grammar/test_audit.py holds it to the library, and random outputs to a validator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from . import formats
+from .disjoint import Disjoint
+from .patterns import from_ecma
+
+# What is enforced, and how its schemas lie in the keyword's value.
+ENFORCED: dict[str, str] = {
+    "$ref": "",
+    "additionalItems": "one",
+    "additionalProperties": "one",
+    "allOf": "list",
+    "anyOf": "list",
+    "const": "",
+    "enum": "",
+    "exclusiveMaximum": "",
+    "exclusiveMinimum": "",
+    "format": "",
+    "items": "one or list",
+    "maxItems": "",
+    "maxLength": "",
+    "maxProperties": "",
+    "maximum": "",
+    "minItems": "",
+    "minLength": "",
+    "minProperties": "",
+    "minimum": "",
+    "multipleOf": "",
+    "oneOf": "list",
+    "pattern": "",
+    "patternProperties": "map",
+    "prefixItems": "list",
+    "properties": "map",
+    "required": "",
+    "type": "",
+}
+# What constrains nothing; names that JSON Schema does not define constrain nothing either.
+ANNOTATIONS = frozenset(
+    "$anchor $comment $defs $id $schema $vocabulary contentEncoding contentMediaType contentSchema "
+    "default definitions deprecated description examples id readOnly title writeOnly".split()
+)
+REFUSED = frozenset(
+    "$dynamicAnchor $dynamicRef $recursiveAnchor $recursiveRef contains dependencies "
+    "dependentRequired dependentSchemas disallow divisibleBy else extends if maxContains "
+    "minContains not propertyNames then unevaluatedItems unevaluatedProperties uniqueItems".split()
+)
+_DRAFTS = ("draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
+_DIALECTS = frozenset(
+    f"{scheme}://json-schema.org/{draft}/schema"
+    for scheme in ("http", "https")
+    for draft in _DRAFTS
+)
+_ACCEPTED = ", ".join(_DRAFTS)
+_COUNTS = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties")
+
+# A remainder is a state of the expression: beyond it, compiling takes seconds.
+MAX_DIVISOR = 10_000  # multipleOf, its digits as a whole number
+MAX_DEPTH = 100  # schemas inside schemas, through references
+MAX_SCHEMAS = 20_000
+MAX_TEXT = 256 * 2**10  # characters as JSON
+# Between tokens of JSON: at most one blank, or one line break and its indentation. Without a bound
+# a model may write blanks for ever.
+WHITESPACE = r"[ \t]|\r?\n[ \t]{0,40}"
+
+
+class SchemaProblems(ValueError):
+    """A schema that cannot be enforced: a line each, "#/properties/a/not: ..."."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def prepared(schema: Any, whitespace: str | None = WHITESPACE) -> str:
+    """The schema that is compiled, as JSON: audited, and rewritten where that keeps its meaning.
+
+    Args:
+        schema: as `json.loads` gives it.
+        whitespace: an expression for what may stand between tokens; None: nothing, but a blank
+            after each comma and colon, as `json.dumps` writes.
+
+    Raises:
+        SchemaProblems: everything that cannot be enforced.
+    """
+    if not isinstance(schema, (dict, bool)):
+        raise SchemaProblems([f"#: a schema is an object or a boolean, not {_kind(schema)}"])
+    try:
+        text = json.dumps(schema, allow_nan=False)
+        if len(text) > MAX_TEXT:
+            raise SchemaProblems([f"#: {len(text)} characters as JSON; accepted are {MAX_TEXT}"])
+        copy = json.loads(text)
+    except SchemaProblems:
+        raise
+    except (ValueError, RecursionError) as e:
+        raise SchemaProblems([f"#: {e}"]) from e
+    if isinstance(copy, bool):
+        copy = {} if copy else {"enum": []}
+    audit = _Audit(copy)
+    audit.walk(copy, "#", 0)
+    if audit.problems:
+        raise SchemaProblems(audit.problems)
+    if whitespace is None:
+        layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    else:
+        layout = {"whitespace_pattern": whitespace}
+    return json.dumps({**copy, "x-guidance": layout})
+
+
+class _Audit:
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.problems: list[str] = []
+        self._root = root
+        self._seen: set[int] = set()
+        self._disjoint = Disjoint(self._target)
+        self._anchors = {s["$anchor"]: s for s in _objects(root) if _is_name(s.get("$anchor"))}
+
+    def walk(self, schema: Any, path: str, depth: int) -> None:
+        """Audit a schema and what it contains or refers to; rewrite it in place."""
+        if id(schema) in self._seen or isinstance(schema, bool):
+            return
+        if not isinstance(schema, dict):
+            self._add(path, f"a schema is an object or a boolean, not {_kind(schema)}")
+            return
+        self._seen.add(id(schema))
+        if depth > MAX_DEPTH or len(self._seen) > MAX_SCHEMAS:
+            if not self.problems:
+                self._add(
+                    path,
+                    f"the schema is too large; accepted are {MAX_DEPTH} schemas inside each other "
+                    f"and {MAX_SCHEMAS} in all",
+                )
+            return
+        self._check(schema, path)
+        for child, where in _children(schema, path):
+            self.walk(child, where, depth + 1)
+        if "$ref" in schema:
+            target = self._resolve(schema)
+            if target is None:
+                self._add(
+                    f"{path}/$ref",
+                    f"{schema['$ref']!r} is not in the schema; references go to '#', to a pointer "
+                    "like '#/$defs/name', or to an $anchor",
+                )
+            else:
+                self.walk(target, str(schema["$ref"]), depth + 1)
+        self._rewrite(schema, path)
+
+    def _add(self, path: str, problem: str) -> None:
+        self.problems.append(f"{path}: {problem}")
+
+    def _check(self, schema: dict[str, Any], path: str) -> None:
+        for name in [n for n in schema if n in REFUSED]:
+            if name == "uniqueItems" and schema[name] is False:
+                del schema[name]
+            else:
+                self._add(f"{path}/{name}", f"{name} cannot be enforced")
+        if schema is not self._root and isinstance(schema.get("$id"), str):
+            self._add(f"{path}/$id", "$id inside a schema cannot be enforced: it moves references")
+        schema.pop("x-guidance", None)  # the library's own switches are not the client's
+        dialect = schema.get("$schema")
+        if dialect is not None and not (
+            isinstance(dialect, str) and dialect.rstrip("#") in _DIALECTS
+        ):
+            self._add(f"{path}/$schema", f"{dialect!r} is not known; accepted are {_ACCEPTED}")
+        for name in _COUNTS:
+            if isinstance(schema.get(name), float) and schema[name].is_integer():
+                schema[name] = int(schema[name])  # the compiler takes 2.0 for a fraction
+        self._check_properties(schema, path)
+        self._check_divisor(schema, path)
+
+    def _check_properties(self, schema: dict[str, Any], path: str) -> None:
+        required, properties = schema.get("required", []), schema.get("properties", {})
+        least = schema.get("minProperties", 0)
+        if not (isinstance(required, list) and isinstance(properties, dict)):
+            return  # the compiler names a wrong type
+        if least == 0:
+            schema.pop("minProperties", None)
+        limits = [n for n in ("minProperties", "maxProperties") if n in schema]
+        optional = [n for n in properties if n not in required]
+        if limits and optional:
+            self._add(
+                f"{path}/{limits[0]}",
+                f"{limits[0]} cannot be enforced beside optional properties ({optional[0]!r}); "
+                "make them required",
+            )
+            return
+        if not isinstance(least, int):
+            return
+        named = len({n for n in required if isinstance(n, str)})
+        if least > named + 1:
+            self._add(
+                f"{path}/minProperties",
+                f"minProperties {least} cannot be enforced beyond the {named} required properties "
+                "and one more: the same name might be written twice",
+            )
+
+    def _check_divisor(self, schema: dict[str, Any], path: str) -> None:
+        divisor = schema.get("multipleOf")
+        if isinstance(divisor, bool) or not isinstance(divisor, (int, float)):
+            return
+        _, digits, exponent = Decimal(str(divisor)).as_tuple()
+        whole = int("".join(map(str, digits)) or "0") * 10 ** max(int(exponent), 0)
+        if whole > MAX_DIVISOR:
+            self._add(
+                f"{path}/multipleOf",
+                f"multipleOf {divisor} cannot be enforced: its digits make {whole}, at most "
+                f"{MAX_DIVISOR} are",
+            )
+
+    def _resolve(self, schema: dict[str, Any]) -> Any:
+        """What its `$ref` names; None if that is not in the schema."""
+        reference = schema["$ref"]
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        if not reference.startswith("#/"):
+            return self._root if reference == "#" else self._anchors.get(reference[1:])
+        found: Any = self._root
+        for part in reference[2:].split("/"):
+            name = _unescaped(part)
+            if isinstance(found, dict) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                return None
+        return found
+
+    def _target(self, schema: dict[str, Any]) -> Any:
+        found = self._resolve(schema)
+        return schema if found is None else found
+
+    def _rewrite(self, schema: dict[str, Any], path: str) -> None:
+        self._rewrite_patterns(schema, path)
+        self._rewrite_format(schema, path)
+        if isinstance(schema.get("oneOf"), list):
+            self._rewrite_one_of(schema, path)
+
+    def _rewrite_patterns(self, schema: dict[str, Any], path: str) -> None:
+        if isinstance(schema.get("pattern"), str):
+            schema["pattern"] = self._pattern(schema["pattern"], f"{path}/pattern")
+        by_pattern = schema.get("patternProperties")
+        if isinstance(by_pattern, dict):
+            where = f"{path}/patternProperties"
+            schema["patternProperties"] = {
+                self._pattern(p, where): value for p, value in by_pattern.items()
+            }
+
+    def _pattern(self, pattern: str, path: str) -> str:
+        try:
+            return from_ecma(pattern)
+        except ValueError as e:
+            self._add(path, f"{pattern!r} cannot be enforced: {e}")
+            return pattern
+
+    def _rewrite_format(self, schema: dict[str, Any], path: str) -> None:
+        name = schema.get("format")
+        if not isinstance(name, str) or name in formats.ENFORCED:
+            return
+        if name in formats.REFUSED:
+            self._add(f"{path}/format", f"format {name!r} cannot be enforced")
+            return
+        del schema["format"]
+        if name in formats.REWRITTEN:
+            schema.setdefault("allOf", [])
+            schema["allOf"] = [*schema["allOf"], {"pattern": formats.REWRITTEN[name]}]
+
+    def _rewrite_one_of(self, schema: dict[str, Any], path: str) -> None:
+        parts = schema["oneOf"]
+
+        overlap = next(
+            (
+                (i, j)
+                for j in range(len(parts))
+                for i in range(j)
+                if not self._disjoint(parts[i], parts[j])
+            ),
+            None,
+        )
+        if overlap:
+            self._add(
+                f"{path}/oneOf",
+                f"oneOf cannot be enforced: {overlap[0]} and {overlap[1]} may both be valid. Use "
+                "anyOf, or give them a required property with another constant each",
+            )
+            return
+        # In its place, because the order of keywords is that of the properties that they bring.
+        renamed = {
+            ("allOf" if k == "oneOf" and "anyOf" in schema else "anyOf" if k == "oneOf" else k): v
+            for k, v in schema.items()
+        }
+        if "anyOf" in schema:
+            renamed["allOf"] = [*schema.get("allOf", []), {"anyOf": parts}]
+            renamed["anyOf"] = schema["anyOf"]
+        schema.clear()
+        schema.update(renamed)
+
+
+def _children(schema: dict[str, Any], path: str) -> Iterator[tuple[Any, str]]:
+    for name, shape in ENFORCED.items():
+        value = schema.get(name)
+        if shape == "map" and isinstance(value, dict):
+            yield from ((v, f"{path}/{name}/{_escaped(k)}") for k, v in value.items())
+        elif "list" in shape and isinstance(value, list):
+            yield from ((v, f"{path}/{name}/{i}") for i, v in enumerate(value))
+        elif "one" in shape and isinstance(value, (dict, bool)):
+            yield value, f"{path}/{name}"
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value."""
+    stack = [value]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, dict):
+            yield found
+            stack.extend(found.values())
+        elif isinstance(found, list):
+            stack.extend(found)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _unescaped(part: str) -> str:
+    return unquote(part).replace("~1", "/").replace("~0", "~")
+
+
+def _kind(value: Any) -> str:
+    return {list: "an array", str: "a string", type(None): "null"}.get(type(value), "a number")

@@ -1,0 +1,206 @@
+"""From a request's fields to a constraint: OpenAI's, and beside them vLLM's and llama.cpp's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wherry.errors import listing
+
+from ..request_error import RequestError
+from .audit import MAX_TEXT, WHITESPACE, SchemaProblems, prepared
+from .constraint import Constraint
+from .patterns import literal
+from .structural_tag import structural_tag
+
+# Characters. What is longer is refused unread: compiling takes longer than in proportion.
+MAX_GRAMMAR = 64 * 2**10
+MAX_GBNF = 16 * 2**10  # the converter's time grows with the square of the rules: 0.3 s at most
+MAX_REGEX = 8 * 2**10
+MAX_CHOICES = 64 * 2**10  # of all choices together
+
+FIELDS = (
+    "response_format",
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "grammar",
+    "json_schema",
+)
+_LAYOUT = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
+_NO_EFFECT = ("disable_fallback",)  # there is nothing to fall back to
+
+
+def constraint_of(
+    fields: Mapping[str, Any], is_special: Callable[[str], bool] = lambda name: False
+) -> Constraint | None:
+    """What the fields of a request ask for; None: nothing.
+
+    Args:
+        fields: those of `FIELDS` that are there.
+        is_special: whether a name is that of a special token: a structural tag may begin with one.
+
+    Raises:
+        RequestError: several constraints, a shape that is not understood, or a schema that cannot
+            be enforced.
+    """
+    given = [n for n in FIELDS if fields.get(n) is not None and fields[n] != {"type": "text"}]
+    if len(given) > 1:
+        names = ", ".join(given)
+        raise RequestError(f"An output is held to one constraint; {names} are several", param=names)
+    return _one(given[0], fields[given[0]], is_special) if given else None
+
+
+def _one(name: str, value: Any, is_special: Callable[[str], bool]) -> Constraint:
+    if name == "response_format":
+        return _response_format(value, is_special)
+    if name == "structured_outputs":
+        return _structured_outputs(value, is_special)
+    kind = {"json_schema": "json"}.get(name, name.removeprefix("guided_"))
+    return _MAKERS[kind](value, name)
+
+
+def _response_format(value: Any, is_special: Callable[[str], bool]) -> Constraint:
+    param = "response_format"
+    if not isinstance(value, Mapping):
+        raise _shape(param, value, 'an object: {"type": "json_object"}')
+    kind = value.get("type")
+    if kind == "json_object":  # some clients put a schema beside it
+        return _json(value.get("schema", {"type": "object"}), f"{param}.schema")
+    if kind == "json_schema":
+        inner = value.get("json_schema")
+        if not isinstance(inner, Mapping) or "schema" not in inner:
+            raise _shape(f"{param}.json_schema", inner, 'an object with a "schema"')
+        return _json(inner["schema"], f"{param}.json_schema.schema")
+    if kind == "structural_tag":
+        return _tag(value, param, is_special)
+    if kind in ("regex", "grammar"):
+        key = "pattern" if kind == "regex" and "pattern" in value else kind
+        return _MAKERS[kind](value.get(key), f"{param}.{key}")
+    raise _shape(
+        f"{param}.type",
+        kind,
+        "'text', 'json_object', 'json_schema', 'structural_tag', 'regex' or 'grammar'",
+    )
+
+
+def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constraint:
+    param = "structured_outputs"
+    if not isinstance(value, Mapping):
+        raise _shape(param, value, 'an object: {"json": {...}}')
+    kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
+    unknown = [k for k in value if k not in (*kinds, *_LAYOUT, *_NO_EFFECT)]
+    asked = [k for k in kinds if value.get(k) is not None and value[k] is not False]
+    if unknown or len(asked) != 1:
+        raise _shape(param, sorted(value), f"exactly one of {', '.join(kinds)}")
+    kind = asked[0]
+    where = f"{param}.{kind}"
+    if kind == "structural_tag":
+        return _tag(_loaded(value[kind], where), where, is_special)
+    if kind in ("json", "json_object"):
+        schema = value[kind] if kind == "json" else {"type": "object"}
+        return _json(schema, where, _whitespace(value, param))
+    return _MAKERS[kind](value[kind], where)
+
+
+def _whitespace(options: Mapping[str, Any], param: str) -> str | None:
+    if options.get("disable_any_whitespace"):
+        return None
+    pattern = options.get("whitespace_pattern")
+    if pattern is None:
+        return WHITESPACE
+    return _text(pattern, f"{param}.whitespace_pattern", MAX_REGEX)
+
+
+def _json(value: Any, param: str, whitespace: str | None = WHITESPACE) -> Constraint:
+    schema = _loaded(value, param)
+    try:
+        text = prepared(schema, whitespace)
+    except SchemaProblems as e:
+        raise RequestError(
+            listing(e.lines, limit=20), param=param, code="unsupported_schema"
+        ) from e
+    return Constraint("json_schema", text, param)
+
+
+def _regex(value: Any, param: str) -> Constraint:
+    pattern = _text(value, param, MAX_REGEX)
+    # The whole output matches anyway.
+    pattern = re.sub(r"^\^", "", pattern)
+    if re.search(r"(?<!\\)(?:\\\\)*\$$", pattern):
+        pattern = pattern[:-1]
+    return Constraint("regex", pattern, param)
+
+
+def _choice(value: Any, param: str) -> Constraint:
+    if not isinstance(value, list) or not value or not all(isinstance(c, str) for c in value):
+        raise _shape(param, value, "a list of at least one text")
+    _text("".join(value), param, MAX_CHOICES)
+    return Constraint("regex", "|".join(literal(c) for c in dict.fromkeys(value)), param)
+
+
+def _grammar(value: Any, param: str) -> Constraint:
+    text = _text(value, param, MAX_GRAMMAR)
+    if "::=" in text:
+        _text(text, param, MAX_GBNF)
+    from llguidance.gbnf_to_lark import any_to_lark
+
+    try:
+        lark = any_to_lark(text)
+    except Exception as e:  # the converter's own derive from Exception alone
+        raise _invalid(f"The grammar cannot be read: {e}", param) from e
+    return Constraint("lark", lark, param)
+
+
+def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constraint:
+    try:
+        text = structural_tag(value, is_special)
+    except SchemaProblems as e:
+        raise RequestError(
+            listing(e.lines, limit=20), param=param, code="unsupported_schema"
+        ) from e
+    except ValueError as e:
+        raise RequestError(f"{param}: {e}", param=param) from e
+    return Constraint("lark", _text(text, param, MAX_TEXT), param)
+
+
+_MAKERS: dict[str, Callable[[Any, str], Constraint]] = {
+    "json": _json,
+    "regex": _regex,
+    "choice": _choice,
+    "grammar": _grammar,
+}
+
+
+def _loaded(value: Any, param: str) -> Any:
+    """A JSON value that may have been sent as its text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(_text(value, param, MAX_TEXT))
+    except (ValueError, RecursionError) as e:
+        raise _invalid(f"{param} is not JSON: {e}", param) from e
+
+
+def _text(value: Any, param: str, most: int) -> str:
+    if not isinstance(value, str):
+        raise _shape(param, value, "a text")
+    if len(value) > most:
+        raise _invalid(f"{param} has {len(value)} characters; accepted are {most}", param)
+    if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise _invalid(f"{param} holds U+0000 or half a surrogate pair", param)
+    return value
+
+
+def _invalid(message: str, param: str) -> RequestError:
+    return RequestError(message, param=param, code="invalid_grammar")
+
+
+def _shape(param: str, value: Any, accepted: str) -> RequestError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else shown[:80] + "..."
+    return RequestError(f"{param} is {shown}; it takes {accepted}", param=param)

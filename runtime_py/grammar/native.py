@@ -1,0 +1,127 @@
+"""ctypes binding of the core's grammars (engine/include/wherry.h)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import byref, c_uint32
+from ctypes import c_void_p as handle
+from pathlib import Path
+
+from wherry.errors import UsageError, WherryError
+
+from .. import core_abi
+
+
+def _check(api: ctypes.CDLL, status: int) -> None:
+    if status:
+        message = (api.wherry_last_error() or b"").decode(errors="replace")
+        raise (UsageError if status == -1 else WherryError)(message)
+
+
+class Vocabulary:
+    r"""The tokens of a model, as grammars read them.
+
+    Args:
+        api: libwherry, bound.
+        library: llguidance's.
+        tokens: each token's bytes; b"" matches no text, b"\xff" and a name is a special token.
+    """
+
+    def __init__(self, api: ctypes.CDLL, library: Path, tokens: Sequence[bytes]) -> None:
+        self._api = api
+        self._handle = handle()
+        lengths = (c_uint32 * len(tokens))(*map(len, tokens))
+        made = api.wherry_vocabulary_create(
+            str(library).encode(), b"".join(tokens), lengths, len(tokens), byref(self._handle)
+        )
+        _check(api, made)
+
+    def compile(self, kind: str, text: str) -> Grammar:
+        """Compile a grammar; releases the GIL. Any thread.
+
+        Args:
+            kind: "json_schema", "regex" or "lark".
+            text: without NUL characters.
+
+        Raises:
+            UsageError: what the text has wrong, or what cannot be enforced.
+        """
+        compiled = handle()
+        made = self._api.wherry_grammar_compile(
+            self._handle, kind.encode(), text.encode(), byref(compiled)
+        )
+        _check(self._api, made)
+        return Grammar(self._api, compiled)
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._api.wherry_vocabulary_free(self._handle)
+
+
+class Grammar:
+    """A compiled grammar; it keeps its vocabulary. `Vocabulary.compile` makes it."""
+
+    def __init__(self, api: ctypes.CDLL, compiled: handle) -> None:
+        self._api = api
+        self._handle = compiled
+
+    def mask(self, stop_ids: Sequence[int]) -> core_abi.Mask:
+        """The mask of one request, at its beginning.
+
+        Whoever gets it must see that its `release` is called: wherry_engine_add does.
+        """
+        record = core_abi.Mask()
+        stops = core_abi.int32s(stop_ids)
+        made = self._api.wherry_grammar_mask(self._handle, stops, len(stop_ids), byref(record))
+        _check(self._api, made)
+        return record
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._api.wherry_grammar_free(self._handle)
+
+
+class Walk:
+    """A mask asked from Python, token by token: the probe and the tests walk so.
+
+    Args:
+        record: from `Grammar.mask`; released with the walk.
+        vocab_size: tokens.
+    """
+
+    def __init__(self, record: core_abi.Mask, vocab_size: int) -> None:
+        self._record = record
+        self._bits = (c_uint32 * (-(-vocab_size // 32)))()
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise UsageError((self._record.error(self._record.context) or b"").decode())
+
+    def allowed(self) -> list[int]:
+        """Ids that may come next, ascending."""
+        everything = ctypes.c_int()
+        words = len(self._bits)
+        self._check(self._record.fill(self._record.context, self._bits, words, byref(everything)))
+        found = int.from_bytes(bytes(self._bits), "little")
+        ids = []
+        while found:
+            lowest = found & -found
+            ids.append(lowest.bit_length() - 1)
+            found ^= lowest
+        return ids
+
+    def accept(self, token: int) -> bool:
+        """Move on by one token; whether the output ends here."""
+        complete = ctypes.c_int()
+        self._check(self._record.accept(self._record.context, token, byref(complete)))
+        return bool(complete.value)
+
+    def forced(self, most: int) -> list[int]:
+        """Ids that must come next, at most so many."""
+        tokens, n = (ctypes.c_int32 * most)(), ctypes.c_size_t()
+        self._check(self._record.forced(self._record.context, tokens, most, byref(n)))
+        return list(tokens[: n.value])
+
+    def __del__(self) -> None:
+        self._record.release(self._record.context)

@@ -1,0 +1,34 @@
+"""The bytes of a tokenizer's tokens, for grammars."""
+
+from __future__ import annotations
+
+from ..request_error import RequestError
+from ..tokenizer import Tokenizer
+
+SPECIAL = b"\xff"  # before the name of a token that no text matches
+
+
+def grammar_tokens(tokenizer: Tokenizer, vocab_size: int) -> list[bytes]:
+    """A token's bytes for each id; b"" for those that no text has.
+
+    Args:
+        tokenizer: the model's.
+        vocab_size: columns of its logits.
+
+    Raises:
+        RequestError: the tokens of this tokenizer have no bytes of their own.
+    """
+    text = tokenizer.token_bytes
+    if text is None:
+        raise RequestError(
+            "Structured output needs a tokenizer whose tokens are bytes (byte-level BPE, or "
+            "SentencePiece with byte fallback); this model's is of another kind",
+            code="unsupported_tokenizer",
+        )
+    return [_bytes(tokenizer, i, text(i)) for i in range(vocab_size)]
+
+
+def _bytes(tokenizer: Tokenizer, token: int, text: bytes) -> bytes:
+    if token in tokenizer.special_ids:
+        return SPECIAL + (tokenizer.backend.id_to_token(token) or "").encode()
+    return b"" if SPECIAL in text and len(text) > 1 else text
