@@ -11,6 +11,7 @@ from .chat_template import ChatTemplate
 from .core import SamplingParams
 from .request_error import RequestError
 from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
+from .sampling_fields import SamplingPlanner
 from .tokenizer import Tokenizer
 
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
@@ -34,6 +35,7 @@ class Plan:
     stops: tuple[str, ...]
     logprobs: bool  # whether they were asked for
     continues: bool  # the output continues the prompt's text, rather than being a text of its own
+    echo: bool = False  # the prompt's text comes before the output
     prompt_tokens: int  # each prompt once, whatever n
     include_usage: bool
 
@@ -42,9 +44,8 @@ class Plan:
 class Planner:
     """What a model brings to a request.
 
-    `defaults` is generation_config.json. Its temperature, top_p, top_k and min_p hold unless it
-    says `"do_sample": false`; what it does not name has OpenAI's default (temperature 1, top_p 1).
-    Its repetition_penalty always holds.
+    `defaults` is generation_config.json (see SamplingPlanner); what it does not name has OpenAI's
+    default (temperature 1, top_p 1).
     """
 
     tokenizer: Tokenizer
@@ -92,7 +93,10 @@ class Planner:
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
         params = self._params(request, asked, request.logprobs or 0)
         wanted = request.logprobs is not None
-        return self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        if request.echo and wanted:
+            params = replace(params, prompt_logprobs=params.top_logprobs)
+        plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        return replace(plan, echo=bool(request.echo))
 
     def _plan(
         self,
@@ -148,32 +152,10 @@ class Planner:
             )
 
     def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
-        sampled = {} if self.defaults.get("do_sample") is False else self.defaults
-
-        def choose(name: str, fallback: float, given: Mapping[str, Any] = sampled) -> float:
-            asked = getattr(request, name)
-            value = asked if asked is not None else given.get(name)
-            return fallback if value is None else value
-
-        bias = request.logit_bias or {}
-        if unknown := [i for i in bias if i >= self.vocab_size]:
-            raise RequestError(
-                f"logit_bias names token {unknown[0]}; ids go from 0 to {self.vocab_size - 1}",
-                param="logit_bias",
-            )
-        return SamplingParams(
-            max_tokens=max_tokens,
-            temperature=choose("temperature", 1.0),
-            top_p=choose("top_p", 1.0),
-            top_k=max(int(choose("top_k", 0)), 0),  # -1 means all to some clients
-            min_p=choose("min_p", 0.0),
-            repetition_penalty=choose("repetition_penalty", 1.0, self.defaults),
-            presence_penalty=request.presence_penalty or 0.0,
-            frequency_penalty=request.frequency_penalty or 0.0,
-            stop_ids=() if request.ignore_eos else self.tokenizer.eos_ids,
-            bias=bias,
-            top_logprobs=top,
+        planner = SamplingPlanner(
+            tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
+        return replace(planner.params(request, max_tokens=max_tokens), top_logprobs=top)
 
 
 def _prompts(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str | list[int]]:

@@ -10,8 +10,8 @@ from wherry.errors import listing
 
 from .core import MAX_TOP_LOGPROBS
 from .request_error import RequestError
+from .sampling_fields import SamplingFields, TokenId
 
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 StopString = Annotated[str, Field(max_length=1024)]
 
 
@@ -39,29 +39,17 @@ class Message(_Shape):
     content: str | list[ContentPart] | None = None
 
 
-class SamplingRequest(_Shape):
-    """What both endpoints share. None: the model's generation_config.json, else OpenAI's default.
-
-    top_k, min_p, repetition_penalty and ignore_eos are extensions.
-    """
+class SamplingRequest(_Shape, SamplingFields):
+    """What both endpoints share. None: generation_config.json, else OpenAI's default."""
 
     model: str = ""
     max_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, gt=0, le=1)
     n: int | None = Field(None, ge=1, le=128)
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
     stop: StopString | list[StopString] | None = Field(None, max_length=1024)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    logit_bias: dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None = None
     user: str | None = None
-    top_k: int | None = Field(None, ge=-1)
-    min_p: float | None = Field(None, ge=0, lt=1)
-    repetition_penalty: float | None = Field(None, gt=0, le=10)
-    ignore_eos: bool | None = None
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -83,6 +71,7 @@ class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
     prompt: str | list[str] | list[TokenId] | list[list[TokenId]]
+    echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
 
 
@@ -102,7 +91,6 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "web_search_options": (),
     "suffix": ("",),
-    "echo": (False,),
     "best_of": (1,),
     "prompt_logprobs": (False,),
     "guided_json": (),
