@@ -21,7 +21,7 @@ class LoggedToken:
     """A token with its log probability, as both of OpenAI's shapes need it."""
 
     piece: bytes
-    logprob: float
+    logprob: float | None  # None: the first of a prompt
     top: list[tuple[bytes, float]]
     offset: int  # characters of the output before it
 
@@ -49,7 +49,10 @@ class Assembler:
         self._index = job.index
         self._stop_ids = frozenset(job.params.stop_ids)
         self._tokenizer = tokenizer
-        self._detokenizer = detokenizer(tokenizer, job.prompt if plan.continues else ())
+        context = job.prompt if plan.continues and not plan.echo else ()
+        self._detokenizer = detokenizer(tokenizer, context)
+        self._echo = deque(job.prompt if plan.echo else ())  # of the prompt, not given out yet
+        self._echo_size = len(self._echo)
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
@@ -80,11 +83,13 @@ class Assembler:
             raise WherryError(event.error or "The model failed while it ran this request")
         if event.finish == Finish.ABORTED:
             raise WherryError("The request was aborted")
-        text = ""
+        text = self._echoed(event)
+        if event.prompt:
+            return text
         if event.token >= 0:
             self.sampled += 1
         if event.token >= 0 and event.token not in self._stop_ids:
-            text = self._text(event)
+            text += self._text(event)
         if event.finish == Finish.STOP:  # a stop id, or the token that completes a grammar
             self.finish = "stop"
         if event.finish == Finish.LENGTH and self.finish is None:
@@ -95,22 +100,40 @@ class Assembler:
             self.finish = "stop" if self._stops.stopped else self.finish
         return text
 
+    def _echoed(self, event: Event) -> str:
+        """The prompt's text up to this token of it, or, with the first of the output, its rest.
+
+        The core tells of each of the prompt's tokens but the first, and where logprobs of them are
+        wanted only. No stop string is looked for.
+        """
+        text = ""
+        while self._echo:
+            last = event.prompt and len(self._echo) < self._echo_size
+            text += self._piece(self._echo.popleft(), event if last else None)
+            if last:
+                break
+        return text
+
     def _text(self, event: Event) -> str:
-        piece = self._detokenizer.push(event.token)
-        if self._wants_logprobs:
-            logged = LoggedToken(
-                self._tokenizer.piece(event.token),
-                event.logprob,
-                [(self._tokenizer.piece(i), p) for i, p in event.top],
-                self._decoded,
-            )
-            self._logged.append((self._decoded + len(piece), logged))
-        self._decoded += len(piece)
-        text = self._stops.push(piece)
+        text = self._stops.push(self._piece(event.token, event))
         if self._stops.stopped:
             self.finish = "stop"
             self.must_abort = event.finish == Finish.RUNNING
         return text
+
+    def _piece(self, token: int, event: Event | None) -> str:
+        """A token's text; logged, with what the event says of it."""
+        piece = self._detokenizer.push(token)
+        if self._wants_logprobs:
+            logged = LoggedToken(
+                self._tokenizer.piece(token),
+                event.logprob if event else None,
+                [(self._tokenizer.piece(i), p) for i, p in event.top] if event else [],
+                self._decoded,
+            )
+            self._logged.append((self._decoded + len(piece), logged))
+        self._decoded += len(piece)
+        return piece
 
     def _released(self) -> list[LoggedToken]:
         """Tokens whose text is out: all of it, or, at the end, its beginning."""

@@ -62,6 +62,7 @@ class SamplingParams:
     dry_breakers: tuple[int, ...] = ()  # token ids
     seed: int = 0  # uint64
     bias: Mapping[int, float] = field(default_factory=dict)  # token id -> added to its logit
+    allowed: tuple[int, ...] = ()  # token ids: no other may come; empty: all
     bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that may not be completed
     grammar: OutputGrammar | None = None  # what the output is held to
 

@@ -72,6 +72,8 @@ class Params(ctypes.Structure):
         ("bias_ids", POINTER(c_int32)),
         ("bias_values", POINTER(c_float)),
         ("n_bias", c_size_t),
+        ("allowed", POINTER(c_int32)),
+        ("n_allowed", c_size_t),
         ("bad_words", POINTER(c_int32)),
         ("bad_word_lengths", POINTER(c_size_t)),
         ("n_bad_words", c_size_t),

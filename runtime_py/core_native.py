@@ -194,7 +194,7 @@ class NativeCore:
         self._api.wherry_params_init(byref(packed))
         for name in _SCALARS:
             setattr(packed, name, getattr(params, name))
-        for name in ("stop_ids", "dry_breakers", "prediction", "source"):
+        for name in ("stop_ids", "dry_breakers", "allowed", "prediction", "source"):
             values = getattr(params, name)
             setattr(packed, name, int32s(values))
             setattr(packed, f"n_{name}", len(values))

@@ -14,6 +14,7 @@ from .grammar.constraint import Constraint
 from .grammar.fields import FIELDS, constraint_of
 from .request_error import RequestError
 from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
+from .sampling_fields import SamplingPlanner
 from .tokenizer import Tokenizer, TooManyTokens
 
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
@@ -37,6 +38,7 @@ class Plan:
     stops: tuple[str, ...]
     logprobs: bool  # whether they were asked for
     continues: bool  # the output continues the prompt's text, rather than being a text of its own
+    echo: bool = False  # the prompt's text comes before the output
     prompt_tokens: int  # each prompt once, whatever n
     include_usage: bool
 
@@ -45,9 +47,8 @@ class Plan:
 class Planner:
     """What a model brings to a request.
 
-    `defaults` is generation_config.json. Its temperature, top_p, top_k and min_p hold unless it
-    says `"do_sample": false`; what it does not name has OpenAI's default (temperature 1, top_p 1).
-    Its repetition_penalty always holds. `compile_grammar` compiles what an output is held to.
+    `defaults` is generation_config.json (see SamplingPlanner); what it does not name has OpenAI's
+    default (temperature 1, top_p 1). `compile_grammar` compiles what an output is held to.
     """
 
     tokenizer: Tokenizer
@@ -103,7 +104,10 @@ class Planner:
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
         params = self._params(request, asked, request.logprobs or 0)
         wanted = request.logprobs is not None
-        return self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        if request.echo and wanted:
+            params = replace(params, prompt_logprobs=params.top_logprobs)
+        plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        return replace(plan, echo=bool(request.echo))
 
     def _encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
@@ -177,33 +181,11 @@ class Planner:
             )
 
     def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
-        sampled = {} if self.defaults.get("do_sample") is False else self.defaults
-
-        def choose(name: str, fallback: float, given: Mapping[str, Any] = sampled) -> float:
-            asked = getattr(request, name)
-            value = asked if asked is not None else given.get(name)
-            return fallback if value is None else value
-
-        bias = request.logit_bias or {}
-        if unknown := [i for i in bias if i >= self.vocab_size]:
-            raise RequestError(
-                f"logit_bias names token {unknown[0]}; ids go from 0 to {self.vocab_size - 1}",
-                param="logit_bias",
-            )
-        return SamplingParams(
-            max_tokens=max_tokens,
-            temperature=choose("temperature", 1.0),
-            top_p=choose("top_p", 1.0),
-            top_k=max(int(choose("top_k", 0)), 0),  # -1 means all to some clients
-            min_p=choose("min_p", 0.0),
-            repetition_penalty=choose("repetition_penalty", 1.0, self.defaults),
-            presence_penalty=request.presence_penalty or 0.0,
-            frequency_penalty=request.frequency_penalty or 0.0,
-            stop_ids=() if request.ignore_eos else self.tokenizer.eos_ids,
-            bias=bias,
-            top_logprobs=top,
-            grammar=self._grammar(request),
+        planner = SamplingPlanner(
+            tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
+        params = planner.params(request, max_tokens=max_tokens)
+        return replace(params, top_logprobs=top, grammar=self._grammar(request))
 
     def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
         """What the output is held to; blocks while it is compiled.

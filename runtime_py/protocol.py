@@ -67,11 +67,14 @@ class ChatLogprobs(Shape):
 
 @dataclass(slots=True)
 class CompletionLogprobs(Shape):
-    """Of the tokens of a completion, column by column; offsets are characters of its text."""
+    """Of the tokens of a completion, column by column; offsets are characters of its text.
+
+    The first token of an echoed prompt has no logprob: None.
+    """
 
     tokens: list[str]
-    token_logprobs: list[float]
-    top_logprobs: list[dict[str, float]] | None
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] | None
     text_offset: list[int]
 
 

@@ -96,7 +96,7 @@ class ChatReply(_Common):
             [
                 TokenLogprob(
                     _text(t.piece),
-                    t.logprob,
+                    t.logprob or 0.0,  # chats echo nothing: there always is one
                     list(t.piece),
                     [TopLogprob(_text(piece), p, list(piece)) for piece, p in t.top],
                 )
@@ -137,7 +137,10 @@ class CompletionReply(_Common):
         return CompletionLogprobs(
             tokens=[_text(t.piece) for t in tokens],
             token_logprobs=[t.logprob for t in tokens],
-            top_logprobs=[{_text(piece): p for piece, p in t.top} for t in tokens],
+            top_logprobs=[
+                None if t.logprob is None else {_text(piece): p for piece, p in t.top}
+                for t in tokens
+            ],
             text_offset=[t.offset for t in tokens],
         )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -18,29 +17,16 @@ from pydantic_core import PydanticCustomError
 from wherry.errors import listing
 
 from .core import MAX_TOP_LOGPROBS
+from .request_counts import at_most
 from .request_error import RequestError
+from .sampling_fields import SamplingFields
 
 MAX_MESSAGES = 4096
 MAX_PARTS = 4096  # of one message's content
-MAX_BIASES = 4096  # tokens of logit_bias
 MAX_FIELDS = 256  # of a request, unknown ones included
 _MAX_WHERE = 200  # characters of a field's path in an error: a part of it may be the sender's
 
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 StopString = Annotated[str, Field(max_length=1024)]
-
-
-def _at_most(limit: int, what: str) -> BeforeValidator:
-    """Counts before anything is validated: an error for each of a million items takes gigabytes."""
-
-    def check(value: Any) -> Any:
-        if isinstance(value, (Sequence, Mapping)) and len(value) > limit:
-            raise PydanticCustomError(
-                "too_many", f"{len(value)} {what}; at most {limit} are accepted"
-            )
-        return value
-
-    return BeforeValidator(check)
 
 
 def _prompt(value: Any) -> Any:
@@ -108,37 +94,24 @@ class Message(_Shape):
     """One message; further fields are handed to the model's template as they are."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Annotated[str | _Parts | None, _at_most(MAX_PARTS, "parts")] = None
+    content: Annotated[str | _Parts | None, at_most(MAX_PARTS, "parts")] = None
 
 
-class SamplingRequest(_Shape):
-    """What both endpoints share. None: the model's generation_config.json, else OpenAI's default.
+class SamplingRequest(_Shape, SamplingFields):
+    """What both endpoints share. None: generation_config.json, else OpenAI's default.
 
-    top_k, min_p, repetition_penalty and ignore_eos are extensions. What the output is held to
-    (`wherry.runtime.grammar.fields`): OpenAI's response_format, vLLM's structured_outputs and
-    guided_*, llama.cpp's grammar and json_schema.
+    What the output is held to (`wherry.runtime.grammar.fields`): OpenAI's response_format, vLLM's
+    structured_outputs and guided_*, llama.cpp's grammar and json_schema.
     """
 
     model: str = Field("", max_length=1024)
     max_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, gt=0, le=1)
     n: int | None = Field(None, ge=1, le=128)
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
     stop: StopString | list[StopString] | None = Field(None, max_length=1024)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    logit_bias: Annotated[
-        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None,
-        _at_most(MAX_BIASES, "tokens"),
-    ] = None
     user: str | None = None
-    top_k: int | None = Field(None, ge=-1)
-    min_p: float | None = Field(None, ge=0, lt=1)
-    repetition_penalty: float | None = Field(None, gt=0, le=10)
-    ignore_eos: bool | None = None
     response_format: dict[str, Any] | None = None
     structured_outputs: dict[str, Any] | None = None
     guided_json: dict[str, Any] | str | bool | None = None
@@ -157,7 +130,7 @@ class SamplingRequest(_Shape):
 class ChatRequest(SamplingRequest):
     """POST /v1/chat/completions."""
 
-    messages: Annotated[list[Message], Field(min_length=1), _at_most(MAX_MESSAGES, "messages")]
+    messages: Annotated[list[Message], Field(min_length=1), at_most(MAX_MESSAGES, "messages")]
     max_completion_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
@@ -168,6 +141,7 @@ class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
     prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
+    echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
 
 
@@ -186,7 +160,6 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "web_search_options": (),
     "suffix": ("",),
-    "echo": (False,),
     "best_of": (1,),
     "prompt_logprobs": (False,),
 }

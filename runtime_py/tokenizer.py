@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,16 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         """The text of all ids together."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def ids_with(self, texts: Iterable[str]) -> tuple[int, ...]:
+        """Tokens that have one of these texts in them, special ones left out."""
+        wanted = [text.encode() for text in texts]
+        return tuple(i for i, piece in self._pieces if any(text in piece for text in wanted))
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, bytes]]:
+        known = sorted(self.backend.get_vocab(with_added_tokens=True).values())
+        return [(i, self.piece(i)) for i in known if i not in self.special_ids]
 
     def is_text(self, token: int) -> bool:
         """Whether a token is part of the text: known, and not special."""

@@ -108,6 +108,8 @@ typedef struct {
   const int32_t* bias_ids;  /* [n_bias] */
   const float* bias_values; /* [n_bias], added to the logits; -inf forbids */
   size_t n_bias;
+  const int32_t* allowed; /* [n_allowed] no other token may come; none: all may */
+  size_t n_allowed;
   const int32_t* bad_words;       /* sequences that may not be completed, one after the other */
   const size_t* bad_word_lengths; /* [n_bad_words], each at least 1 */
   size_t n_bad_words;

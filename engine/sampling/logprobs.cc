@@ -12,7 +12,8 @@ Logprobs::Logprobs(const float* logits, int64_t vocab, float maximum)
     : logits_(logits),
       vocab_(vocab),
       maximum_(maximum),
-      log_total_(std::log(exponentials(logits, vocab, maximum, 1, nullptr, nullptr))) {}
+      total_(exponentials(logits, vocab, maximum, 1, nullptr, nullptr)),
+      log_total_(std::log(total_)) {}
 
 float Logprobs::of(int32_t token) const {
   return static_cast<float>(static_cast<double>(logits_[token] - maximum_) - log_total_);

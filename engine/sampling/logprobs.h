@@ -16,6 +16,8 @@ class Logprobs {
   Logprobs(const float* logits, int64_t vocab, float maximum);
 
   float of(int32_t token) const;
+  // The sum of exp(logit - maximum).
+  double total() const { return total_; }
   // The n most likely tokens (all if there are fewer), descending; of equals the lower id first.
   TokenLogprobs top(int64_t n) const;
 
@@ -23,7 +25,7 @@ class Logprobs {
   const float* logits_;
   int64_t vocab_;
   float maximum_;
-  double log_total_;
+  double total_, log_total_;
 };
 
 struct ScoredToken {

@@ -20,7 +20,6 @@ class Ranges {
     if (!ok) problems_.add(field, " is ", value, "; accepted is ", accepted);
   }
   void share(const char* field, float x) { check(x > 0 && x <= 1, field, x, "(0, 1]"); }
-  void finite(const char* field, float x) { check(std::isfinite(x), field, x, "finite"); }
   void not_negative(const char* field, float x) {
     check(std::isfinite(x) && x >= 0, field, x, ">= 0 and finite");
   }
@@ -60,9 +59,13 @@ void check_numbers(const wherry_params& p, Ranges ranges) {
                "(0, 0.5]");
   ranges.not_negative("mirostat_tau", p.mirostat_tau);
   ranges.share("mirostat_eta", p.mirostat_eta);
-  ranges.positive("repetition_penalty", p.repetition_penalty);
-  ranges.finite("presence_penalty", p.presence_penalty);
-  ranges.finite("frequency_penalty", p.frequency_penalty);
+  // Beyond these a finite logit may become infinite.
+  ranges.check(p.repetition_penalty >= 1e-6f && p.repetition_penalty <= 1e6f, "repetition_penalty",
+               p.repetition_penalty, "1e-6..1e6");
+  ranges.check(std::fabs(p.presence_penalty) <= 1e30f, "presence_penalty", p.presence_penalty,
+               "-1e30..1e30");
+  ranges.check(std::fabs(p.frequency_penalty) <= 1e30f, "frequency_penalty", p.frequency_penalty,
+               "-1e30..1e30");
   ranges.not_negative("dry_multiplier", p.dry_multiplier);
   ranges.check(std::isfinite(p.dry_base) && p.dry_base >= 1, "dry_base", p.dry_base,
                ">= 1 and finite");
@@ -78,6 +81,7 @@ void check_arrays(const wherry_params& p, Ranges ranges) {
   ranges.pointer("stop_ids", p.stop_ids, p.n_stop_ids);
   ranges.pointer("bias_ids", p.bias_ids, p.n_bias);
   ranges.pointer("bias_values", p.bias_values, p.n_bias);
+  ranges.pointer("allowed", p.allowed, p.n_allowed);
   ranges.pointer("dry_breakers", p.dry_breakers, p.n_dry_breakers);
   ranges.pointer("bad_words", p.bad_words, p.n_bad_words);
   ranges.pointer("bad_word_lengths", p.bad_word_lengths, p.n_bad_words);
@@ -100,11 +104,32 @@ void copy_bias(const wherry_params& given, int64_t vocab, SamplingParams& result
   }
 }
 
-void copy_bad_words(const wherry_params& given, SamplingParams& result, Problems& problems) {
+void copy_allowed(const wherry_params& given, int64_t vocab, SamplingParams& result,
+                  Problems& problems) {
+  if (given.n_allowed == 0) return;
+  result.allowed.resize(static_cast<size_t>((vocab + 31) / 32));
+  for (size_t i = 0; i < given.n_allowed; ++i) {
+    int32_t id = given.allowed[i];
+    if (id < 0 || id >= vocab) {
+      problems.add("allowed has the token ", id, "; the vocabulary has ", vocab, " of them");
+    } else {
+      result.allowed[static_cast<size_t>(id / 32)] |= 1u << (id % 32);
+    }
+  }
+}
+
+void copy_bad_words(const wherry_params& given, int64_t vocab, SamplingParams& result,
+                    Problems& problems) {
   const int32_t* word = given.bad_words;
   for (size_t i = 0; i < given.n_bad_words; ++i) {
     size_t length = given.bad_word_lengths[i];
     if (length == 0) problems.add("bad word ", i, " has no tokens");
+    auto unknown =
+        std::find_if(word, word + length, [vocab](int32_t id) { return id < 0 || id >= vocab; });
+    if (unknown != word + length) {
+      problems.add("bad word ", i, " has the token ", *unknown, "; the vocabulary has ", vocab,
+                   " of them");
+    }
     result.bad_words.emplace_back(word, word + length);
     word += length;
   }
@@ -177,7 +202,8 @@ SamplingParams checked_params(const wherry_params& given, int64_t vocab) {
   result.top_logprobs = given.top_logprobs;
   result.prompt_logprobs = given.prompt_logprobs;
   copy_bias(given, vocab, result, problems);
-  copy_bad_words(given, result, problems);
+  copy_allowed(given, vocab, result, problems);
+  copy_bad_words(given, vocab, result, problems);
   problems.raise(WHERRY_INVALID_ARGUMENT, title);
   return result;
 }

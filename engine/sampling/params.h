@@ -39,11 +39,19 @@ struct SamplingParams {
   std::unordered_set<int32_t> dry_breakers;
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> bias;
+  std::vector<uint32_t> allowed;  // [ceil(vocab / 32)] a bit a token; empty: all may come
   std::vector<std::vector<int32_t>> bad_words;
 
   int32_t top_logprobs = 0;
   int32_t prompt_logprobs = -1;
 
+  // Whether a logit can be moved, by what does not come and go (masks, min_tokens).
+  bool adjusts() const {
+    return !bias.empty() || !allowed.empty() || !bad_words.empty() || penalises() ||
+           dry_multiplier > 0;
+  }
+  // Greedy requests have nothing for it to steer.
+  bool steers_surprise() const { return mirostat_tau > 0 && temperature > 0; }
   bool penalises() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
   }

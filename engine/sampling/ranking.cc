@@ -10,12 +10,13 @@ namespace wherry {
 void rank(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids) {
   auto before = [x](int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); };
   k = std::min(k, n);
-  bool scan = k < n / 4;  // else a heap would be rebuilt for most tokens
+  bool scan = k < std::min<int64_t>(n / 4, 1024);  // else a heap would be rebuilt too often
   ids.resize(static_cast<size_t>(scan ? k : n));
   std::iota(ids.begin(), ids.end(), 0);
   if (!scan) {
-    std::partial_sort(ids.begin(), ids.begin() + k, ids.end(), before);
+    if (k < n) std::nth_element(ids.begin(), ids.begin() + k, ids.end(), before);
     ids.resize(static_cast<size_t>(k));
+    std::sort(ids.begin(), ids.end(), before);
     return;
   }
   if (k == 0) return;
@@ -38,6 +39,10 @@ void Ranking::start(const float* x, int64_t n) {
   x_ = x;
   n_ = n;
   ids_.clear();
+}
+
+void Ranking::reach(int64_t k) {
+  if (k > known()) rank(x_, n_, std::max(k, kFirst), ids_);
 }
 
 bool Ranking::widen(int64_t k) {

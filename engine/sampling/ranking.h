@@ -19,6 +19,8 @@ class Ranking {
 
   // Forgets the last row. x [n] must outlive the use of this one.
   void start(const float* x, int64_t n);
+  // Finds at least k at once, k <= n.
+  void reach(int64_t k);
   // Whether there is a token of this rank (from 0); finds it.
   bool has(int64_t position) {
     return position < static_cast<int64_t>(ids_.size()) || widen(position + 1);

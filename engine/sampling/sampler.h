@@ -1,31 +1,37 @@
-// From a row of logits to a token.
+// From a row of logits to a token, in this order:
 //
-// In this order: bias, penalties (repetition over prompt and output as in Keskar et al. 2019,
-// arXiv:1909.05858: positive logits are divided, negative ones multiplied; presence and frequency
-// over the output, subtracted), temperature, top-k, top-p over what top-k left (the shortest run of
-// most likely tokens whose share is at least top_p), min-p against the most likely token. Equal
-// logits rank by token id. The draw is inverse transform sampling with uniform(seed, index of the
-// token in the output) (rng.h), so a request's tokens depend on its own logits and seed alone.
+//   1. bias          is added; -inf forbids
+//   2. forbidden     the mask (a grammar), what is not allowed, bad words (the last token of a
+//   sequence whose others have
+//                    just been seen, in the prompt or the output), stop ids before min_tokens
+//                    (unless nothing else is possible: a grammar may be complete)
+//   3. penalties     repetition over prompt and output (Keskar et al. 2019, arXiv:1909.05858:
+//                    positive logits are divided, negative ones multiplied), presence and
+//                    frequency over the output, subtracted
+//   4. DRY           dry.h; over prompt and output
+//   5. temperature   temperature.h; 0 takes the most likely token and ends here
+//   6. mirostat 2    if it is on, in place of 7 to 12
+//   7. top-n-sigma   8. top-k   9. typical   10. top-p   11. min-p   12. XTC   (truncation.h)
+//   13. the draw     draw.h
+//
+// Temperature comes before what leaves tokens out, as in vLLM and transformers (llama.cpp has it
+// last): top_p, min_p, typical_p and XTC are about the distribution that is drawn from. Top-n-sigma
+// is the same at any temperature, and first because it is about the whole row.
+//
+// Equal logits rank by token id. The draw takes uniform(seed, index of the token in the output),
+// XTC another stream of that generator (rng.h), so a request's tokens depend on its own logits,
+// history and seed alone.
 #ifndef WHERRY_ENGINE_SAMPLING_SAMPLER_H_
 #define WHERRY_ENGINE_SAMPLING_SAMPLER_H_
 
 #include <cstdint>
-#include <vector>
 
-#include "sampling/params.h"
-#include "sampling/state.h"
+#include "sampling/adjustment.h"
+#include "sampling/draw.h"
+#include "sampling/input.h"
+#include "sampling/truncation.h"
 
 namespace wherry {
-
-// What a token depends on beside its logits.
-struct SamplingInput {
-  const SamplingParams& params;
-  const SamplerState& state;
-  const std::vector<int32_t>& tokens;  // prompt and output
-  int64_t prompt_size;
-
-  int64_t output_size() const { return static_cast<int64_t>(tokens.size()) - prompt_size; }
-};
 
 // A policy; keeps scratch memory between calls, so one per thread.
 class Sampler {
@@ -42,18 +48,18 @@ class StandardSampler : public Sampler {
  public:
   Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
                 const uint32_t* mask) override;
+  // What the last token that was not greedy was drawn from; for tests.
+  Truncation& kept() { return kept_; }
 
  private:
-  const float* adjust(const SamplingInput& input, const float* logits, int64_t vocab,
-                      const uint32_t* mask);
-  int32_t draw(const SamplingInput& input, const float* x, int64_t vocab, float maximum);
-  int32_t draw_from_all(double u, float min_p, int64_t vocab, double total);
-  int32_t draw_from_likeliest(double u, const SamplingParams& params, const float* x, int64_t vocab,
-                              float maximum, float scale, double total);
+  // `mass`: of the row at its temperature, or -1 where it is not known.
+  void draw(const SamplingInput& input, const AdjustedRow& row, int64_t vocab, double mass,
+            Sample& result);
+  void truncate(const SamplingParams& params, uint64_t index);
 
-  std::vector<float> adjusted_, weights_;
-  std::vector<double> block_sums_;
-  std::vector<int32_t> ids_;
+  Adjustment adjustment_;
+  Truncation kept_;
+  Draw draw_;
 };
 
 }  // namespace wherry

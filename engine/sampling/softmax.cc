@@ -4,20 +4,7 @@
 #include <cstring>
 #include <limits>
 
-// The loops over the vocabulary, once for each width of vector; the loader takes the machine's.
-// Where the C library cannot choose (it needs indirect functions), the least of them; so under the
-// sanitizers, whose run time is not there yet when it chooses.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#if defined(__has_attribute)
-#if __has_attribute(target_clones)
-#define WHERRY_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-#endif
-#endif
-#ifndef WHERRY_EACH_WIDTH
-#define WHERRY_EACH_WIDTH
-#endif
+#include "sampling/vector_width.h"
 
 namespace wherry {
 
@@ -87,19 +74,25 @@ inline float exp_inline(float x) {
   return x < -87.0f ? 0.0f : result;
 }
 
+inline double sum_inline(const float* x, int64_t n) {
+  float sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += x[i + lane];
+  }
+  double total = 0;
+  for (float lane : sums) total += static_cast<double>(lane);
+  for (; i < n; ++i) total += static_cast<double>(x[i]);
+  return total;
+}
+
+WHERRY_EACH_WIDTH double sum_of(const float* x, int64_t n) { return sum_inline(x, n); }
+
 // Sum of up to kSoftmaxBlock exponentials, which go to out. Two loops: compilers vectorise the
 // first over its elements and the second over its lanes, but neither when they are one.
 WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float scale, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
-  float sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += out[i + lane];
-  }
-  double total = 0;
-  for (float sum : sums) total += static_cast<double>(sum);
-  for (; i < n; ++i) total += static_cast<double>(out[i]);
-  return total;
+  return sum_inline(out, n);
 }
 
 }  // namespace
@@ -107,6 +100,8 @@ WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float s
 bool any_above(const float* x, int64_t n, float threshold) {
   return count_above(x, n, threshold) > 0;
 }
+
+double sum(const float* x, int64_t n) { return sum_of(x, n); }
 
 float exp_float(float x) { return exp_inline(x); }
 

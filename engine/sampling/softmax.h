@@ -20,6 +20,9 @@ bool any_above(const float* x, int64_t n, float threshold);
 // e^x, relative error below 3e-7; 0 for x < -87 (so for -inf), and x <= 88.
 float exp_float(float x);
 
+// Of x [n].
+double sum(const float* x, int64_t n);
+
 constexpr int64_t kSoftmaxBlock = 1024;
 
 // out[i] = exp((x[i] - maximum) * inverse_temperature), [n]; out may be null. block_sums gets the

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sampling/dry.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 
@@ -13,8 +14,9 @@ namespace wherry {
 
 struct Sample {
   int32_t token = -1;
-  float logprob = 0;  // of the model's own distribution: no bias, no penalties, temperature 1
-  TokenLogprobs top;  // params.top_logprobs most likely ones, descending
+  float logprob = 0;    // of the model's own distribution: no bias, no penalties, temperature 1
+  TokenLogprobs top;    // params.top_logprobs most likely ones, descending
+  double surprise = 0;  // bits, among the tokens that mirostat kept; 0 without it
 };
 
 // Belongs to the request and changes when a token of it is known to stay, never by sampling: what
@@ -28,12 +30,17 @@ class SamplerState {
   void accept(const SamplingParams& params, const std::vector<int32_t>& tokens,
               const Sample* sample);
 
+  // The surprise, in bits, up to which mirostat keeps tokens.
+  double mu() const { return mu_; }
+  const Repetitions& repetitions() const { return repetitions_; }
   // Token -> times in the output, 0 for one of the prompt that repetition_penalty concerns; empty
   // without penalties.
   const std::unordered_map<int32_t, int32_t>& counts() const { return counts_; }
 
  private:
   std::unordered_map<int32_t, int32_t> counts_;
+  Repetitions repetitions_;  // empty without DRY
+  double mu_;
 };
 
 }  // namespace wherry

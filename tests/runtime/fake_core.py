@@ -101,6 +101,7 @@ class FakeCore:
         for request_id in list(self._waiting)[: self.max_batch - len(self._running)]:
             request = self._running[request_id] = self._waiting.pop(request_id)
             self._counts["prefill_tokens"] += len(request.prompt)
+            self._events += self._prompt_events(request_id, request)
         for request_id, request in list(self._running.items()):
             event = self._sample(request_id, request)
             self._events.append(event)
@@ -108,6 +109,23 @@ class FakeCore:
                 del self._running[request_id]
                 self._free(request)
         self.fail_with = None
+
+    def _prompt_events(self, request_id: int, request: _Request) -> list[Event]:
+        """Logprobs that tell the token's place: -1.25 for the second."""
+        if (n := request.params.prompt_logprobs) < 0:
+            return []
+        return [
+            Event(
+                request_id,
+                token,
+                Finish.RUNNING,
+                -i - 0.25,
+                tuple((token + j, -i - 0.25 - j) for j in range(n)),
+                prompt=True,
+            )
+            for i, token in enumerate(request.prompt)
+            if i
+        ]
 
     def _sample(self, request_id: int, request: _Request) -> Event:
         if self.fail_with:

@@ -1,0 +1,34 @@
+// The stages that move logits: bias, what is forbidden, penalties, DRY. See sampler.h.
+#ifndef WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
+#define WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "sampling/input.h"
+#include "sampling/softmax.h"
+
+namespace wherry {
+
+struct AdjustedRow {
+  const float* x;  // [vocab]; the model's own row where nothing moves it
+  RowMaximum best;
+};
+
+// Keeps memory for a row between calls.
+class Adjustment {
+ public:
+  // `raw`: the maximum of `logits` [vocab], valid. Throws Error if no token is possible.
+  AdjustedRow apply(const SamplingInput& input, const float* logits, int64_t vocab,
+                    const uint32_t* mask, const RowMaximum& raw);
+
+ private:
+  void move(const SamplingInput& input, const float* logits, int64_t vocab, const uint32_t* mask,
+            bool stops_forbidden);
+
+  std::vector<float> row_;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_

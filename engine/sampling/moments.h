@@ -1,0 +1,30 @@
+// What two stages want to know of a whole row: how its logits lie, and how sure the model is. The
+// results do not depend on compiler, platform or vector width (as in softmax.h).
+#ifndef WHERRY_ENGINE_SAMPLING_MOMENTS_H_
+#define WHERRY_ENGINE_SAMPLING_MOMENTS_H_
+
+#include <cstdint>
+
+namespace wherry {
+
+// Of the logits above -inf.
+struct Moments {
+  int64_t count;
+  double mean;
+  double deviation;  // of the population: sqrt(mean of (x - mean)^2)
+};
+Moments row_moments(const float* x, int64_t n);
+
+// With l = (x - maximum) * inverse_temperature and w = e^l.
+struct WeightSums {
+  double total;    // sum of w
+  double product;  // sum of w * l, never above 0
+};
+WeightSums weight_sums(const float* x, int64_t n, float maximum, float inverse_temperature);
+
+// Of the distribution w / total, in nats.
+double entropy(const WeightSums& sums);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_SAMPLING_MOMENTS_H_
