@@ -44,7 +44,8 @@ class Deployment:
     def bounds(self) -> dict[str, int]:
         """Of the symbolic sizes that intermediate tensors have."""
         pages = self.max_batch * -(-self.context // self.page_size)
-        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages}
+        sequences = {"r1": self.max_batch + 1, "r2": self.max_batch + 1}
+        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages, **sequences}
 
     def __post_init__(self) -> None:
         if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few

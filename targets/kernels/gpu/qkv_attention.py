@@ -21,7 +21,7 @@ from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
 from .few_rows import Words, multiply
 from .limits import GpuLimits
-from .paged_attention import emit_attention, is_long, scratch_of, splits_of
+from .paged_attention import Choice, emit_attention, scratch_of, scratch_parameters
 from .rope import Load, threads_of
 from .weights import WORD
 
@@ -56,17 +56,17 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
         if both is not None:
             norms = (lambda k: both[0, k], lambda k: both[1, k])
         table, qkv = Table(b["table"]), _Heads(b["y"], d)
-        tensors = DecodeTensors(qkv, table, norms, b["pages"], b["out"], b["parts"])
+        rest = (b["pages"], b["out"], b["parts"])
+        tensors = DecodeTensors(qkv, table, b["query_indptr"], norms, *rest)
         operands = linear.operands(fused, b)
-        n, splits = s["n"], splits_of(attention, s)
+        n = s["n"]
 
         def apart() -> None:
             linear.emit(fused, limits, operands, n)
             emit_attention(attention, limits, tensors, b["q"], s)
 
-        short = T.And(s["r1"] == n + 1, T.Not(is_long(n, splits)))
         e.choose(
-            T.And(short, n <= FEW_ROWS),
+            T.And(Choice.of(attention, s).whole, n <= FEW_ROWS),
             lambda: _launch(spec, limits, operands, tensors, n),
             apart,
         )
@@ -79,10 +79,9 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             *([("norms", (2, d), "float32")] if has_norms else []),
             ("pages", ("count", 2, g, attention.page_size, d), attention.kv_dtype),
             ("out", ("n", h, d), "float32"),
-            ("q", *scratch[0]),
-            ("parts", *scratch[1]),
-            ("y", *scratch[2]),
-            *(("inverse", *x) for x in inverse),
+            *scratch_parameters(attention),
+            ("y", ("n", fused.width), "float32"),
+            *(("inverse", ("n",), "float32") for _ in inverse),
         ],
         emit,
     )
