@@ -22,7 +22,7 @@ from tvm_ffi import structural_map
 from wherry import settings
 from wherry.errors import ToolchainError
 
-from .toolchain import Tool
+from .toolchain import ONE_AT_A_TIME, Tool
 
 OWN_CODE = Path(__file__).with_name("amdgcn.ll")
 _BUILD = "target.build.rocm"
@@ -79,7 +79,7 @@ class RocmToolchain:
         build = tvm_ffi.get_global_func(_BUILD)
         bitcode = [*_LIBRARIES, f"oclc_wavefrontsize64_{'on' if self.wave == 64 else 'off'}"]
         files = [*(str(libraries / f"{name}.bc") for name in bitcode), str(OWN_CODE)]
-        with ExitStack() as stack:
+        with ONE_AT_A_TIME, ExitStack() as stack:
             for name, function in (
                 (_BUILD, lambda mod, target: build(_with_barriers(mod), target)),
                 (_BITCODE, lambda: files),

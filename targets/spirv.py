@@ -23,7 +23,7 @@ from wherry.errors import ToolchainError, WherryError
 from wherry.plugins import find_plugin, open_plugin
 
 from . import naga
-from .toolchain import Tool
+from .toolchain import ONE_AT_A_TIME, Tool
 
 _BUILD = "target.build.vulkan"
 _FORMAT = "wherry-spirv-1"  # read by engine/backends/vulkan/kernels.cc
@@ -58,6 +58,10 @@ class SpirvToolchain:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Let TVM's target kind "vulkan" generate SPIR-V."""
+        with ONE_AT_A_TIME:
+            yield from self._installed()
+
+    def _installed(self) -> Iterator[None]:
         open_plugin("vulkan")
         _share_intrinsics()
         before: Callable[..., Any] | None = tvm_ffi.get_global_func(_BUILD, allow_missing=True)

@@ -85,7 +85,8 @@ for i in range(2):
 core.wait_events(60_000)
 driver.stand_in_lose()
 lost = ends(2)
-print(sorted(e.id for e in lost), {Finish(e.finish).name for e in lost}, core.stats().failed_steps > 0)
+kinds = {Finish(e.finish).name for e in lost}
+print(sorted(e.id for e in lost), kinds, core.stats().failed_steps > 0)
 core.add(7, [3], SamplingParams(max_tokens=4))
 (last,) = ends(1)
 print(Finish(last.finish).name, repr(last.error))
@@ -101,6 +102,27 @@ def test_a_lost_device_ends_requests_and_not_the_process(driver):
     assert ended == "[0, 1] {'ERROR'} True"
     assert later.startswith("ERROR ") and re.search("DEVICE_LOST|INVALID_COMMAND_QUEUE", later)
     assert lives == "lives"
+
+
+FREED = (
+    START
+    + """
+import tvm
+there = tvm.device(kind, 0)
+first = tvm.runtime.tensor(np.ones(8_000_000, "float32"), there)  # memory of its own
+second = first.copyto(there)
+driver.stand_in_lose()
+del first, second
+try:
+    tvm.runtime.tensor(np.ones(9), there).numpy()
+except RuntimeError as e:
+    print(e)
+"""
+)
+
+
+def test_memory_of_a_lost_device_is_given_up(driver):
+    assert re.search("DEVICE_LOST|INVALID_COMMAND_QUEUE", driver(FREED)[0])
 
 
 STEP = (
