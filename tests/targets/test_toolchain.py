@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 import tvm_ffi
 
+from wherry.targets.stderr_filter import without_lines
 from wherry.targets.target import find
 from wherry.targets.toolchain import require
 
@@ -21,7 +22,12 @@ GLOBALS = (
     "target.build.vulkan",
     "tvm_callback_rocm_link",
 )
-PAIRS = [("cuda", "cuda"), ("rocm:gfx1100", "rocm:gfx1100"), ("vulkan", "vulkan"), ("cuda", "vulkan")]
+PAIRS = [
+    ("cuda", "cuda"),
+    ("rocm:gfx1100", "rocm:gfx1100"),
+    ("vulkan", "vulkan"),
+    ("cuda", "vulkan"),
+]
 
 
 def state():
@@ -69,3 +75,12 @@ def test_a_thread_may_enter_twice():
     with toolchain.active(), toolchain.active():
         pass
     assert state() == before
+
+
+def test_other_lines_reach_stderr(capfd):
+    with without_lines("raw|noise"):
+        os.write(2, b"[1] raw\nkept\n50%")
+        os.write(2, b"\r100%\n[2] noi")
+        os.write(2, b"se\n[3] also kept\n[4] raw")
+    os.write(2, b"after\n")
+    assert capfd.readouterr().err == "kept\n50%\r100%\n[3] also kept\nafter\n"
