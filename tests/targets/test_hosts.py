@@ -16,7 +16,7 @@ from wherry.artifact import machine_problems, read_manifest, verify
 from wherry.compiler import api
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ArtifactError, UsageError
-from wherry.targets import hosts
+from wherry.targets import cpu, hosts
 from wherry.targets.target import KINDS, find
 
 from ..support import gpu, object_files
@@ -171,6 +171,7 @@ def test_limits_of_presets():
 def test_levels_for_another_system(monkeypatch):
     there = hosts.Host(name="bsd", triple="x86_64-unknown-freebsd", cpu="x86-64-v3", objects="ELF")
     monkeypatch.setitem(hosts.HOSTS, "bsd", there)
+    monkeypatch.setattr(cpu, "HOSTS_OF_CPUS", ("bsd",))
     levels = find("cpu:x86-64-v3+", "bsd")
     assert levels.library == "tar" and len(levels.variants) == 3
     assert {p.host["mtriple"] for p in (levels, *levels.variants)} == {there.triple}
