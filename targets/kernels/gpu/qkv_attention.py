@@ -14,7 +14,7 @@ from tvm.script import tirx as T
 from ..kernel_set import FusedKernel
 from ..specs import PagedAttentionSpec, QkvAttentionSpec
 from . import emit as e
-from . import linear
+from . import linear, linear_plan
 from .attend import bytes_of
 from .attention import MOST_SHARED, heads_of_block
 from .batch_table import Table
@@ -91,7 +91,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
 def _launch(
     spec: QkvAttentionSpec,
     limits: GpuLimits,
-    operands: linear.Operands,
+    operands: linear_plan.Operands,
     tensors: DecodeTensors,
     n: Any,
 ) -> None:
@@ -114,16 +114,20 @@ def _partial(limits: GpuLimits) -> int:
 
 
 def _compute_qkv(
-    spec: QkvAttentionSpec, limits: GpuLimits, operands: linear.Operands, work: DecodeBlock
+    spec: QkvAttentionSpec, limits: GpuLimits, operands: linear_plan.Operands, work: DecodeBlock
 ) -> None:
     """Emit what `DecodeBlock.load_qkv` loads."""
-    plan, d, threads = linear.Plan.of(spec.linear, limits), spec.attention.head_dim, work.threads
+    plan, d, threads = (
+        linear_plan.Plan.of(spec.linear, limits),
+        spec.attention.head_dim,
+        work.threads,
+    )
     inverse = None
     if spec.linear.norm_eps is not None:
-        (inverse,) = linear.inverses_of(plan, operands.x, [work.row], work.thread)
+        (inverse,) = linear_plan.inverses_of(plan, operands.x, [work.row], work.thread)
 
     def load(k: Any) -> list[Any]:
-        return linear.eight(plan, operands, work.row, inverse, k)
+        return linear_plan.eight(plan, operands, work.row, inverse, k)
 
     words: Words = load
     if _x_fits(spec.attention, limits, work.heads, plan.groups * 32):
