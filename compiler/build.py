@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,8 @@ class Deployment:
     def bounds(self) -> dict[str, int]:
         """Of the symbolic sizes that intermediate tensors have."""
         pages = self.max_batch * -(-self.context // self.page_size)
-        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages}
+        sequences = {"r1": self.max_batch + 1, "r2": self.max_batch + 1}
+        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages, **sequences}
 
     def __post_init__(self) -> None:
         if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few
@@ -126,8 +127,11 @@ def build_library(
 
     if target.toolchain:
         require(target.name, target.toolchain.tools())
-    device = Target(dict(target.device), host=dict(target.host))
-    with target.toolchain.active() if target.toolchain else nullcontext(), device:
+    with ExitStack() as stack:
+        if target.toolchain:
+            stack.enter_context(target.toolchain.active())
+        device = Target(dict(target.device), host=dict(target.host))
+        stack.enter_context(device)
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm import IRModule
 
+from wherry.targets.device_features import needed
 from wherry.targets.target import TargetPreset
 
 from .build import Deployment, Library, build_library
@@ -67,7 +68,7 @@ def build_libraries(
         report(name, "generate", library.sources)
     return Libraries(
         files=tuple(files),
-        target=_record(target, files[1:]) | ({"objects": objects} if objects else {}),
+        target=_record(target, files[1:], built[0]) | ({"objects": objects} if objects else {}),
         params=tuple(library.metadata["params"] for library in built),
         workspace=max(library.workspace for library in built),
     )
@@ -79,9 +80,12 @@ def _file_name(level: TargetPreset, is_variant: bool) -> str:
     return f"{stem}.{level.library}"
 
 
-def _record(target: TargetPreset, files: list[Path]) -> dict[str, Any]:
+def _record(target: TargetPreset, files: list[Path], built: Library) -> dict[str, Any]:
     variants = [
         {"name": variant.name, "features": list(variant.features), "library": file.name}
         for variant, file in zip(target.variants, files, strict=True)
     ]
-    return target.record() | ({"variants": variants} if variants else {})
+    record = target.record() | ({"variants": variants} if variants else {})
+    if record["kind"] != "llvm":
+        record["device_features"] = needed(record["kind"], built.sources)
+    return record

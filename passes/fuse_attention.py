@@ -3,7 +3,7 @@
     pages, q = rope_append(qkv, positions, sequences, page_indptr, page_ids, pages)
     o = attention(q, positions, sequences, query_indptr, page_indptr, page_ids, pages)
 
-    table = batch_table(positions, sequences, page_indptr, page_ids)
+    table = batch_table(positions, sequences, query_indptr, page_indptr, page_ids)
     pages, o = paged_attention(qkv, table, query_indptr, pages)
 
 Runs in the fuse phase, after FuseLinear. The table is made once for all layers. If the target has a
@@ -87,11 +87,17 @@ class _Rewriter(PyExprMutator):
     def _fused(self, call: relax.Call, rope: relax.Call, spec: dict[str, Any]) -> relax.Expr | None:
         spec = self._spec(rope) | spec
         qkv, positions, sequences, page_indptr, page_ids, *norms, pages = rope.args[1].fields
-        table = self._table((positions, sequences, page_indptr, page_ids))
+        query_indptr = call.args[1].fields[3]
+        sizes = {
+            "n": positions.ty.shape[0],
+            "r": query_indptr.ty.shape[0] - 1,
+            "p": page_ids.ty.shape[0],
+        }
+        arrays = (positions, sequences, query_indptr, page_indptr, page_ids)
+        table = self._table(arrays, {"page_size": int(pages.ty.shape[3])}, sizes)
         if table is None:
             return None
-        tail = [table, call.args[1].fields[3], *norms, pages]
-        sizes = {"n": positions.ty.shape[0]}
+        tail = [table, query_indptr, *norms, pages]
         linear = self._linear_of(qkv)
         if linear is not None:
             whole = {"attention": spec, "linear": self._spec(linear)}
@@ -124,13 +130,14 @@ class _Rewriter(PyExprMutator):
                 self.answers[key] = None
         return self.answers[key]
 
-    def _table(self, arrays: tuple[relax.Expr, ...]) -> relax.Expr | None:
-        known = self._answer("batch_table", {})
+    def _table(
+        self, arrays: tuple[relax.Expr, ...], spec: dict[str, Any], sizes: dict[str, Any]
+    ) -> relax.Expr | None:
+        known = self._answer("batch_table", spec)
         if known is None:
             return None
         if arrays not in self.tables:
-            n, p = arrays[0].ty.shape[0], arrays[-1].ty.shape[0]
-            ty = relax.TensorType([2 * n + p], "int32")
+            (ty,) = scratch_types(known[1], sizes)
             call = relax.call_tir(known[0], list(arrays), out_ty=ty)
             self.tables[arrays] = self.builder_.emit(call)
         return self.tables[arrays]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator
+
+# A number, the name of a size of the call, or what is computed from these sizes.
+Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 class Packed(Protocol):
@@ -33,8 +36,8 @@ class Fused(Protocol):
         """Its parameters end with the outputs, and after them `scratch`."""
 
     @property
-    def scratch(self) -> tuple[tuple[tuple[int | str, ...], str], ...]:
-        """Shape (a string: a symbolic size) and dtype of memory for its own use."""
+    def scratch(self) -> tuple[tuple[tuple[Size, ...], str], ...]:
+        """Shape and dtype of memory for its own use."""
 
     @property
     def joined(self) -> bool:
@@ -76,7 +79,7 @@ def with_scratch(
 ) -> relax.Expr:
     """The result, of type `ty`, of a call of `kernel`, which `builder`'s module has as `var`.
 
-    `sizes` are the values of the symbolic sizes in `kernel.scratch`.
+    `sizes` are the values of the sizes that `kernel.scratch` names.
     """
     scratch = scratch_types(kernel, sizes)
     if not scratch:
@@ -87,10 +90,13 @@ def with_scratch(
 
 def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorType]:
     """What has to be allocated for `kernel`."""
-    return [
-        relax.TensorType([sizes[d] if isinstance(d, str) else d for d in shape], dtype)
-        for shape, dtype in kernel.scratch
-    ]
+
+    def value(size: Size) -> Any:
+        if callable(size):
+            return size(sizes)
+        return sizes[size] if isinstance(size, str) else size
+
+    return [relax.TensorType([*map(value, shape)], dtype) for shape, dtype in kernel.scratch]
 
 
 def rewritten(mod: IRModule, rewriter: PyExprMutator) -> IRModule:

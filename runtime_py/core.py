@@ -126,6 +126,7 @@ class CoreStats:
     sample_seconds: float = 0.0
     host_seconds: float = 0.0  # planning, and moving requests on
     step_seconds: float = 0.0  # since the step under way began; 0: none is
+    failed_steps: int = 0  # in a row, up to the last one; a lost device fails them all
 
 
 class Core(Protocol):

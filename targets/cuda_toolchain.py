@@ -21,7 +21,7 @@ from wherry import settings
 from wherry.errors import ToolchainError
 
 from .device_code import DeviceCode, packed_with
-from .toolchain import Tool
+from .toolchain import ONE_AT_A_TIME, Tool
 
 NVCC_FIX = "pip install 'wherry[cuda]'"
 # TVM's switch: make CUDA modules as on machines without a driver, which compiles nothing.
@@ -61,16 +61,21 @@ class CudaToolchain:
             assert source.format == "cuda", source.format
             return replace(source, format=_FORMAT, code=compile_cuda(source.code, self.codes, nvcc))
 
-        before = os.environ.get(_WITHOUT_DRIVER)
-        os.environ[_WITHOUT_DRIVER] = "1"
-        try:
-            with packed_with("cuda", compiled):
-                yield
-        finally:
-            if before is None:
-                del os.environ[_WITHOUT_DRIVER]
-            else:
-                os.environ[_WITHOUT_DRIVER] = before
+        with ONE_AT_A_TIME, _environment(_WITHOUT_DRIVER, "1"), packed_with("cuda", compiled):
+            yield
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:

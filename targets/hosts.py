@@ -22,7 +22,7 @@ class Host:
     name: str  # what --host takes, as it takes the triple
     triple: str  # LLVM's; with a version where Apple's linker asks for one
     cpu: str  # LLVM's name of the least CPU that "cpu" is compiled for there
-    objects: Literal["ELF", "Mach-O", "COFF", "wasm"]  # format of its object files
+    objects: Literal["ELF", "Mach-O", "wasm"]  # format of its object files
     # Prefix of the symbols by which a program finds the models that are linked into it, where that
     # is how models are linked; "{key}" stands for the compiled folder's key.
     symbols: str | None = None
@@ -48,7 +48,7 @@ class Host:
         return "so" if self == here() or self.linker() else "tar"
 
 
-# Models have a prefix each: an app may hold many. A page has one model in an instance.
+# Models have a prefix each: an app or a page may hold many.
 _APP = "wherry_{key}_"
 HOSTS = {
     host.name: host
@@ -88,23 +88,23 @@ HOSTS = {
             symbols=_APP,
         ),
         Host(name="macos", triple="arm64-apple-macos13.0", cpu="apple-a14", objects="Mach-O"),
-        Host(name="windows", triple="x86_64-pc-windows-msvc", cpu="x86-64-v3", objects="COFF"),
         Host(
             name="wasm32",
             triple="wasm32-unknown-unknown-wasm",
             cpu="generic",
             objects="wasm",
-            symbols="",
+            symbols=_APP,
             options=(("vector-width", 128),),  # bits
         ),
     )
 }
-SERVERS = ("linux-x86_64", "linux-aarch64", "windows")
+_WHY_NOT = "Windows is none: the core, which runs compiled models, does not build there. "
+SERVERS = ("linux-x86_64", "linux-aarch64")
 APPLE = ("macos", "macabi", "ios", "ios-simulator")
 
 
 def find(text: str) -> Host:
-    """The host of a name or a triple.
+    """The host of a name or of its triple.
 
     Raises:
         UsageError: no such host; the message lists those there are.
@@ -113,7 +113,8 @@ def find(text: str) -> Host:
         if text in (host.name, host.triple):
             return host
     known = listing(f"{h.name:<14} {h.triple}" for h in HOSTS.values())
-    raise UsageError(f"Unknown host {text!r}; there are\n{known}\nType: --host android")
+    why = _WHY_NOT if "windows" in text else ""
+    raise UsageError(f"Unknown host {text!r}; there are\n{known}\n{why}Type: --host android")
 
 
 def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:
@@ -136,7 +137,7 @@ def here() -> Host:
         UsageError: it is none of ours.
     """
     machine = platform.machine()
-    names = {"linux": f"linux-{machine}", "darwin": "macos", "win32": "windows"}
+    names = {"linux": f"linux-{machine}", "darwin": "macos"}
     host = HOSTS.get(names.get(sys.platform, ""))
     if host is None or host.arch not in (machine, machine.replace("arm64", "aarch64")):
         raise UsageError(

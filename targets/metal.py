@@ -54,6 +54,7 @@ def apple_gpu(name: str, host: str) -> TargetPreset:
         there=hosts.HOSTS[host],
         edit=with_precise_angles,
         hosts=hosts.APPLE,
+        fast_math=True,
     )
 
 

@@ -23,14 +23,12 @@ from wherry.errors import ToolchainError, WherryError
 from wherry.plugins import find_plugin, open_plugin
 
 from . import naga
-from .toolchain import Tool
+from .spirv_code import without_contraction, without_zeroing
+from .toolchain import ONE_AT_A_TIME, Tool
 
 _BUILD = "target.build.vulkan"
 _FORMAT = "wherry-spirv-1"  # read by engine/backends/vulkan/kernels.cc
 _TYPES = {"handle": (3, 64), "int32": (0, 32), "uint32": (1, 32), "float32": (2, 32)}
-# Of the SPIR-V specification, sections 2.3, 3.7 and 3.42.
-_HEADER_WORDS, _WORKGROUP = 5, 4
-_OP_CONSTANT_NULL, _OP_VARIABLE, _OP_STORE = 46, 59, 62
 _SIZES = {"f32": 4, "i32": 4, "u32": 4, "f16": 2}
 _SHARED = re.compile(r"var<workgroup> \w+ : array<(\w+), (\d+)>")
 _THREADS = re.compile(r"@workgroup_size\((\d+), (\d+), (\d+)\)")
@@ -58,6 +56,10 @@ class SpirvToolchain:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Let TVM's target kind "vulkan" generate SPIR-V."""
+        with ONE_AT_A_TIME:
+            yield from self._installed()
+
+    def _installed(self) -> Iterator[None]:
         open_plugin("vulkan")
         _share_intrinsics()
         before: Callable[..., Any] | None = tvm_ffi.get_global_func(_BUILD, allow_missing=True)
@@ -78,7 +80,8 @@ class SpirvToolchain:
         calls = json.loads(made.inspect_source("func_info"))
         self._wgsl = str(made.inspect_source("wgsl"))
         sources = kernels_of(self._wgsl)
-        code = {name: without_zeroing(c) for name, c in naga.compile_wgsl(sources).items()}
+        made_of = naga.compile_wgsl(sources)
+        code = {name: without_contraction(without_zeroing(c)) for name, c in made_of.items()}
         blob = pack(calls, sources, code)
         return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
 
@@ -103,30 +106,6 @@ def kernels_of(wgsl: str) -> dict[str, str]:
         name, _, text = part.partition("\n")
         kernels[name.strip()] = kernels.get(name.strip(), "") + text
     return kernels
-
-
-def without_zeroing(code: bytes) -> bytes:
-    """Drop the stores that fill shared memory with zeros when a kernel starts.
-
-        if (LocalInvocationIndex == 0) { OpStore %shared %null }        if (...) {}
-
-    WGSL wants them. Our kernels read no shared memory that they did not write, one thread would
-    write it all, and drivers turn each into thousands of instructions.
-    """
-    words = struct.unpack(f"<{len(code) // 4}I", code)
-    nulls, shared, kept = set(), set(), list(words[:_HEADER_WORDS])
-    at = _HEADER_WORDS
-    while at < len(words):
-        opcode, length = words[at] & 0xFFFF, words[at] >> 16
-        operands = words[at + 1 : at + length]
-        if opcode == _OP_CONSTANT_NULL:
-            nulls.add(operands[1])
-        elif opcode == _OP_VARIABLE and operands[2] == _WORKGROUP:
-            shared.add(operands[1])
-        if not (opcode == _OP_STORE and operands[0] in shared and operands[1] in nulls):
-            kept += words[at : at + length]
-        at += length
-    return struct.pack(f"<{len(kept)}I", *kept)
 
 
 def pack(

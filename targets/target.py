@@ -55,6 +55,9 @@ class TargetPreset:
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
     codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
+    # Whether what compiles the kernels on the device may add in another order than is written: a
+    # row's last bits may then depend on its batch.
+    fast_math: bool = False
 
     def with_kv_dtype(self, name: str) -> TargetPreset:
         """The same with another dtype of the cache; "auto" changes nothing.
@@ -102,6 +105,7 @@ class TargetPreset:
             "cpu": self.device.get("mcpu", ""),
             "features": list(self.features),
             **({"codes": list(self.codes)} if self.codes else {}),
+            **({"fast_math": True} if self.fast_math else {}),
         }
 
     def objects(self, key: str) -> dict[str, str] | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from wherry.errors import ToolchainError, listing
+
+# Held while a toolchain is active. TVM finds what generates code among global functions, and in the
+# environment: of two threads, each would put back what it found, which is the other's.
+ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,7 @@ class Toolchain(Protocol):
     def active(self) -> AbstractContextManager[None]:
         """While it is entered, TVM generates code with these tools; what was set before comes back.
 
-        Only entered when no tool is missing.
+        Only entered when no tool is missing; waits until another thread has left its own.
         """
         ...
 

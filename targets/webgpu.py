@@ -1,4 +1,8 @@
-"""Browsers with WebGPU: kernels in WGSL, within the limits that every implementation grants."""
+"""Browsers with WebGPU: kernels in WGSL, within the limits that every implementation grants.
+
+WGSL allows a browser to reassociate and to fuse what it compiles (section "Floating point
+evaluation"), and has no word against it: a row's last bits may depend on its company there.
+"""
 
 from __future__ import annotations
 
@@ -27,4 +31,6 @@ def preset(variant: str | None) -> TargetPreset:
     if variant is not None:
         raise UsageError(f"Unknown target 'webgpu:{variant}'. Type: --target webgpu")
     page = hosts.HOSTS["wasm32"]
-    return gpu_preset("webgpu", LIMITS, {"kind": "webgpu"}, there=page, hosts=(page.name,))
+    return gpu_preset(
+        "webgpu", LIMITS, {"kind": "webgpu"}, there=page, hosts=(page.name,), fast_math=True
+    )

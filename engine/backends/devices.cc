@@ -2,6 +2,7 @@
 
 #include <tvm/ffi/error.h>
 
+#include <exception>
 #include <sstream>
 #include <utility>
 
@@ -68,6 +69,12 @@ Device& Devices::device(int index) {
 
 int Devices::current() { return current_device; }
 
+void Devices::start(const tvm::ffi::Tensor& tensor) {
+  if (tvm::ffi::GetDataSize(tensor) == 0) return;
+  device(tensor.device().device_id)
+      .start(tensor.data_ptr(), tensor.byte_offset(), tvm::ffi::GetDataSize(tensor));
+}
+
 std::string Devices::to_json() {
   std::ostringstream out;
   out << "{\"devices\": [";
@@ -127,7 +134,12 @@ void* Devices::AllocDataSpace(DLDevice which, size_t bytes, size_t, DLDataType) 
   return device(which.device_id).allocate(bytes);
 }
 
-void Devices::FreeDataSpace(DLDevice which, void* data) { device(which.device_id).free(data); }
+void Devices::FreeDataSpace(DLDevice which, void* data) {
+  try {
+    device(which.device_id).free(data);
+  } catch (const std::exception&) {  // the device was lost, which whoever runs something is told
+  }
+}
 
 void* Devices::AllocWorkspace(DLDevice which, size_t bytes, DLDataType) {
   return device(which.device_id).allocate(bytes);

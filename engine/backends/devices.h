@@ -2,6 +2,7 @@
 #ifndef WHERRY_ENGINE_BACKENDS_DEVICES_H_
 #define WHERRY_ENGINE_BACKENDS_DEVICES_H_
 
+#include <tvm/ffi/container/tensor.h>
 #include <tvm/runtime/device_api.h>
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Device {
 
   // Throws a MemoryError of tvm-ffi.
   virtual void* allocate(size_t bytes) = 0;
-  // Commands under way may still use it: a device works in the order of the calls.
+  // Commands under way may still use it: a device works in the order of the calls. Throws if the
+  // device was lost; the memory is then given up with it.
   virtual void free(void* data) = 0;
 
   // Bytes, between places that do not overlap. `write` has taken the host's bytes when it returns,
@@ -47,6 +49,10 @@ class Device {
                     size_t bytes) = 0;
   virtual void write(const char* host, void* to, size_t to_offset, size_t bytes) = 0;
   virtual void read(const void* from, size_t from_offset, char* host, size_t bytes) = 0;
+
+  // Hands everything asked for so far to the device, and begins to bring these bytes to the host: a
+  // `read` of the same, if it is the next command, waits for no more than that. Returns at once.
+  virtual void start(const void* from, size_t from_offset, size_t bytes) = 0;
 
   // Returns when all is done.
   virtual void wait() = 0;
@@ -68,6 +74,8 @@ class Devices final : public tvm::runtime::DeviceAPI {
   // Throws a RuntimeError of tvm-ffi: there is no such device.
   Device& device(int index);
   static int current();  // set by SetDevice, for this thread
+  // `Device::start` for a tensor of one of them.
+  void start(const tvm::ffi::Tensor& tensor);
 
   // {"devices": [{"name": ..., "memory": ...}, ...], "problems": "..."}, facts of each.
   std::string to_json();
@@ -76,6 +84,7 @@ class Devices final : public tvm::runtime::DeviceAPI {
   void GetAttr(DLDevice device, tvm::runtime::DeviceAttrKind kind, tvm::ffi::Any* result) override;
   using DeviceAPI::AllocDataSpace;
   void* AllocDataSpace(DLDevice device, size_t bytes, size_t alignment, DLDataType type) override;
+  // Never throws: tensors are freed in destructors.
   void FreeDataSpace(DLDevice device, void* data) override;
   void* AllocWorkspace(DLDevice device, size_t bytes, DLDataType type) override;
   void FreeWorkspace(DLDevice device, void* data) override;

@@ -36,7 +36,9 @@ std::string register_kind(const std::string& kind, Devices& devices, LoadModule 
                     tvm::runtime::DeviceAPI* api = &devices;
                     *result = static_cast<void*>(api);
                   })
-      .def(("ffi.Module.load_from_bytes." + kind).c_str(), load);
+      .def(("ffi.Module.load_from_bytes." + kind).c_str(), load)
+      .def(("wherry." + kind + ".start").c_str(),
+           [&devices](const tvm::ffi::Tensor& tensor) { devices.start(tensor); });
   return "";
 }
 

@@ -13,8 +13,9 @@ namespace wherry::backends {
 
 using LoadModule = tvm::ffi::Module (*)(const tvm::ffi::Bytes& bytes);
 
-// Registers device_api.<kind> and ffi.Module.load_from_bytes.<kind>, once. Returns null, or what is
-// wrong, valid until the next call.
+// Registers device_api.<kind>, ffi.Module.load_from_bytes.<kind> and wherry.<kind>.start, once.
+// The last takes a contiguous tensor: see `Device::start`. Returns null, or what is wrong, valid
+// until the next call.
 const char* open_plugin(const std::string& kind, Devices& devices, LoadModule load,
                         const char* tvm_version, const char* cache_folder);
 

@@ -181,6 +181,8 @@ typedef struct {
   double sample_seconds; /* from logits to tokens */
   double host_seconds;   /* planning, and moving requests on */
   double step_seconds;   /* since the step under way began; 0: none is */
+  uint64_t failed_steps; /* in a row, up to the last one: each ended its requests with an error. A
+                            device that was lost fails them all */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

@@ -9,6 +9,10 @@ namespace wherry {
 
 namespace {
 
+constexpr std::pair<const char*, DLDeviceType> kKinds[] = {
+    {"cpu", kDLCPU},     {"cuda", kDLCUDA},     {"opencl", kDLOpenCL}, {"vulkan", kDLVulkan},
+    {"metal", kDLMetal}, {"webgpu", kDLWebGPU}, {"rocm", kDLROCM}};
+
 struct HostAllocation {
   void AllocData(DLTensor* tensor) {
     size_t bytes = ffi::GetDataSize(*tensor);
@@ -49,9 +53,6 @@ ffi::Tensor copy_to(const ffi::Tensor& tensor, DLDevice device) {
 }  // namespace
 
 DLDevice parse_device(const std::string& text) {
-  static const std::pair<const char*, DLDeviceType> kKinds[] = {
-      {"cpu", kDLCPU},     {"cuda", kDLCUDA},     {"opencl", kDLOpenCL}, {"vulkan", kDLVulkan},
-      {"metal", kDLMetal}, {"webgpu", kDLWebGPU}, {"rocm", kDLROCM}};
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon);
   std::string index = colon == std::string::npos ? "0" : text.substr(colon + 1);
@@ -63,6 +64,13 @@ DLDevice parse_device(const std::string& text) {
   throw Error(WHERRY_INVALID_ARGUMENT,
               concat("device \"", text, "\"; accepted are cpu, cuda, opencl, vulkan, metal, ",
                      "webgpu, rocm, each with or without \":<index>\""));
+}
+
+std::string kind_of(DLDevice device) {
+  for (const auto& [name, type] : kKinds) {
+    if (type == device.device_type) return name;
+  }
+  throw Error(WHERRY_INTERNAL, concat("no device has type ", static_cast<int>(device.device_type)));
 }
 
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype) {

@@ -22,6 +22,9 @@ constexpr size_t kAlignment = 64;
 // "cpu", "cuda:1" -> DLDevice. Throws WHERRY_INVALID_ARGUMENT for a kind that is not known.
 DLDevice parse_device(const std::string& text);
 
+// "cpu", of what parse_device gives.
+std::string kind_of(DLDevice device);
+
 inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 
 // Zeroed host memory; the system gives large blocks page by page, at the first write.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -129,6 +130,7 @@ class VmSession : public Session {
   VmSession(std::shared_ptr<const VmShared> shared, const SessionLimits& limits)
       : shared_(std::move(shared)),
         vm_(shared_->executable, shared_->device),
+        start_(ffi::Function::GetGlobal("wherry." + kind_of(shared_->device) + ".start")),
         inputs_(shared_->metadata, limits, shared_->device) {
     const Metadata& metadata = shared_->metadata;
     for (Entry entry : metadata.entries) {
@@ -157,6 +159,8 @@ class VmSession : public Session {
     ffi::Any result;
     function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
     if (entry != Entry::kEncode) result_ = std::move(result).cast<ffi::Tensor>();
+    // Our plugins hold commands back until somebody waits.
+    if (start_.has_value() && result_.defined() && result_.IsContiguous()) (*start_)(result_);
   }
 
   Rows collect() override {
@@ -254,6 +258,7 @@ class VmSession : public Session {
 
   std::shared_ptr<const VmShared> shared_;
   VirtualMachine vm_;
+  std::optional<ffi::Function> start_;  // brings a tensor of the device to the host, see backends/
   std::vector<std::pair<Entry, ffi::Function>> entries_;
   Inputs inputs_;
   std::vector<State> state_;

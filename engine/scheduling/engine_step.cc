@@ -110,6 +110,7 @@ void Engine::finish_step(Lock& lock) {
   ++stats_.steps;
   stats_.model_seconds += result.collect_seconds;
   stats_.sample_seconds += result.sample_seconds;
+  stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
     accept(result);
   } catch (...) {

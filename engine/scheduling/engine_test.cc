@@ -269,7 +269,9 @@ TEST(an_error_in_the_model_ends_its_batch_alone) {
     CHECK_EQ(bench.results[id].tokens.size(), 1u);
   }
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
+  CHECK_EQ(bench.engine.stats().failed_steps, 1u);
   bench.run();  // the third one, which waited, is not touched
+  CHECK_EQ(bench.engine.stats().failed_steps, 0u);
   CHECK(bench.results[3].tokens == bench.expected(prompt_of(6, 3), greedy(5), 64));
 }
 

@@ -1,27 +1,34 @@
 // Tokens in, tokens out, from the command line: what runs a compiled model where there is no
 // Python.
 //
-//   wherry_generate [--runtime PATH] [--threads N] [--max-tokens N] LIBRARY WEIGHTS TOKEN...
+//   wherry_generate [OPTION VALUE]... LIBRARY WEIGHTS TOKEN...
 //
 // Decodes greedily and prints the new tokens on one line, and numbers of the run to stderr.
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tools/stop_ids.h"
 #include "wherry.h"
 
 namespace {
 
 constexpr char kUsage[] =
-    "usage: wherry_generate [--runtime PATH] [--threads N] [--max-tokens N] "
-    "LIBRARY WEIGHTS TOKEN...\n"
+    "usage: wherry_generate [OPTION VALUE]... LIBRARY WEIGHTS TOKEN...\n"
     "  LIBRARY  compiled library, model.so\n"
-    "  WEIGHTS  folder with tensor-cache.json\n"
+    "  WEIGHTS  compiled folder, with tensor-cache.json\n"
     "  TOKEN    ids of the prompt\n"
+    "  --device      that the library is compiled for: cpu, cuda, opencl, vulkan, with :INDEX for\n"
+    "                others than the first; default: cpu\n"
+    "  --driver      library that drives it, if it is no CPU; default: libwherry_<kind>.so, for\n"
+    "                cuda libtvm_runtime_cuda.so, as the linker finds it\n"
+    "  --stop        ids that end the text, with commas; default: eos_token_id of WEIGHTS'\n"
+    "                generation_config.json and config.json; none: nothing ends it\n"
     "  --runtime     TVM's run time; default: libtvm_runtime.so, as the linker finds it\n"
     "  --threads     of the kernels; default: all cores\n"
     "  --max-tokens  default: 64\n";
@@ -30,6 +37,8 @@ struct Arguments {
   std::string runtime = "libtvm_runtime.so";
   int threads = 0;
   int max_tokens = 64;
+  std::string device = "cpu", driver;
+  std::string stop;  // "": the model's own
   std::string library, weights;
   std::vector<int32_t> prompt;
 };
@@ -62,6 +71,12 @@ Arguments parse(int argc, char** argv) {
     std::string value = argv[++i];
     if (word == "--runtime") {
       result.runtime = value;
+    } else if (word == "--device") {
+      result.device = value;
+    } else if (word == "--driver") {
+      result.driver = value;
+    } else if (word == "--stop") {
+      result.stop = value;
     } else if (word == "--threads") {
       result.threads = number(value);
     } else if (word == "--max-tokens") {
@@ -81,7 +96,35 @@ void check(int status) {
   if (status != WHERRY_OK) throw std::runtime_error(wherry_last_error());
 }
 
-// Steps until the one request ends; its tokens.
+std::vector<int32_t> stop_ids(const Arguments& arguments) {
+  if (arguments.stop.empty()) return wherry::stop_ids_of(arguments.weights);
+  std::vector<int32_t> ids;
+  if (arguments.stop == "none") return ids;
+  std::istringstream words(arguments.stop);
+  for (std::string word; std::getline(words, word, ',');) ids.push_back(number(word));
+  return ids;
+}
+
+void* open_global(const std::string& path, const std::string& what) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) throw std::runtime_error(what + " cannot be loaded: " + dlerror());
+  return library;
+}
+
+// What runs kernels on a device that is no CPU: a plugin of ours, or TVM's own for CUDA.
+void open_driver(const Arguments& arguments) {
+  const std::string kind = arguments.device.substr(0, arguments.device.find(':'));
+  if (kind == "cpu") return;
+  const std::string usual = kind == "cuda" ? "libtvm_runtime_cuda.so" : "libwherry_" + kind + ".so";
+  void* library =
+      open_global(arguments.driver.empty() ? usual : arguments.driver, kind + "'s driver");
+  using Open = const char* (*)(const char*, const char*);
+  auto open = reinterpret_cast<Open>(dlsym(library, ("wherry_" + kind + "_open").c_str()));
+  const char* problem = open == nullptr ? nullptr : open(WHERRY_TVM_VERSION, nullptr);
+  if (problem != nullptr) throw std::runtime_error(kind + "'s driver: " + problem);
+}
+
+// Steps until the one request ends; its tokens, without the one that ended it.
 std::vector<int32_t> run(wherry_engine* engine) {
   std::vector<int32_t> tokens;
   for (;;) {
@@ -90,25 +133,27 @@ std::vector<int32_t> run(wherry_engine* engine) {
     check(wherry_engine_step(engine, &event, 1, &n));
     if (n == 0) continue;
     if (event.finish == WHERRY_ERROR) throw std::runtime_error(wherry_last_error());
-    if (event.token >= 0) tokens.push_back(event.token);
+    if (event.token >= 0 && event.finish != WHERRY_STOP) tokens.push_back(event.token);
     if (event.finish != WHERRY_RUNNING) return tokens;
   }
 }
 
 void generate(const Arguments& arguments) {
-  if (dlopen(arguments.runtime.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    throw std::runtime_error(std::string("TVM's run time cannot be loaded: ") + dlerror());
-  }
+  open_global(arguments.runtime, "TVM's run time");
+  open_driver(arguments);
+  const std::vector<int32_t> stop = stop_ids(arguments);
   std::string options = "{\"threads\": " + std::to_string(arguments.threads) + "}";
   wherry_model* model = nullptr;
   wherry_engine* engine = nullptr;
-  check(wherry_model_load(arguments.library.c_str(), arguments.weights.c_str(), "cpu",
-                          options.c_str(), &model));
+  check(wherry_model_load(arguments.library.c_str(), arguments.weights.c_str(),
+                          arguments.device.c_str(), options.c_str(), &model));
   check(wherry_engine_create(model, nullptr, "{\"max_batch\": 1}", &engine));
   wherry_params params;
   wherry_params_init(&params);
   params.temperature = 0;
   params.max_tokens = arguments.max_tokens;
+  params.stop_ids = stop.data();
+  params.n_stop_ids = stop.size();
   check(wherry_engine_add(engine, 1, arguments.prompt.data(), arguments.prompt.size(), &params));
   std::vector<int32_t> tokens = run(engine);
   wherry_stats stats;

@@ -68,7 +68,9 @@ class Manifest:
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]};
     # variants, where there are any: {"name", "features", "library"}, from least to most;
     # objects, where the library is an archive of them: {"format", "symbols" if they find each other
-    # in a program: what ffi.SystemLib is called with}
+    # in a program: what ffi.SystemLib is called with}; device_features, of targets that are not
+    # CPUs: what the device needs beyond the least of its API, ["shader-f16"]; fast_math, if what
+    # compiles the kernels there may add in another order than is written
     target: dict[str, Any]
     # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": "int8" or "float"
     deployment: dict[str, Any]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tvm.tirx import PrimFunc
 
@@ -15,6 +16,11 @@ from .specs import (
     RopeAppendSpec,
     SwiGLUSpec,
 )
+
+# An extent of memory that the caller provides: a number, the name of a size of the call, or what is
+# computed from all of them. A linear's call has m rows; an attention's n rows of r sequences, which
+# have p page ids.
+Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +37,11 @@ class FusedKernel:
     """Several operations in one PrimFunc, of few launches.
 
     Its last parameters are the outputs, and after them `scratch`: memory for its own use, which the
-    caller provides; a string in a shape is a symbolic size of the function.
+    caller provides. What is its own business alone is its only output: a batch table.
     """
 
     compute: PrimFunc
-    scratch: tuple[tuple[tuple[int | str, ...], str], ...] = ()
+    scratch: tuple[tuple[tuple[Size, ...], str], ...] = ()
     joined: bool = False  # of an attention: the norms of q and k are one parameter, [2, e]
 
 

@@ -295,9 +295,11 @@ class PagedAttentionSpec(_Record):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTableSpec(_Record):
     """The positions and pages of a step's rows, in one array; the kernel set's own layout."""
+
+    page_size: int = 16  # tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

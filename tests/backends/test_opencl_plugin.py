@@ -133,15 +133,15 @@ def library(function: str, path, group: int = 32) -> None:
 
 
 def run(path, size: int = 64) -> np.ndarray:
-    """Load the library and apply its kernel.
+    """Load the library, apply its kernel and unload it.
 
-    A copy of the file: a library that is loaded twice keeps the kernels it found first.
+    A copy of the file, and not for ever: what is loaded already keeps the kernels it has.
     """
     copy = path.with_name(f"{next(_COPIES)}.so")
     shutil.copy(path, copy)
     x = tvm.runtime.tensor(np.arange(size, dtype="float32"), device("opencl"))
     y = tvm.runtime.tensor(np.zeros(size, "float32"), device("opencl"))
-    tvm.runtime.load_module(str(copy))["apply"](x, y)
+    tvm_ffi.load_module(str(copy), keep_module_alive=False)["apply"](x, y)
     return y.numpy()
 
 

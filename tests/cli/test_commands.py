@@ -81,7 +81,7 @@ class TestCommands:
         symbols = read_manifest(out).target["objects"]["symbols"]
         assert "for metal on arm64-apple-ios16.0\n" in done.stderr
         assert f'Mach-O objects to link; found by SystemLib("{symbols}")' in done.stderr
-        wrong = wherry("compile", model, "--target", "metal", "--host", "windows")
+        wrong = wherry("compile", model, "--target", "metal", "--host", "android")
         assert (wrong.returncode, wrong.stdout) == (2, "")
         assert "it can have macos, macabi, ios, ios-simulator" in wrong.stderr
 

@@ -58,14 +58,16 @@ def before(norms=()):
 
 @pytest.mark.parametrize("norms", [(), ("q_norm", "k_norm")])
 def test_rotation_append_and_attention_are_one_call(norms):
-    target = Target(batch_table={}, paged_attention={"scratch": ((("n", 3), "float32"),)})
+    size = lambda sizes: 100 * sizes["r"] + 10 * sizes["n"] + sizes["p"]  # noqa: E731
+    table = {"scratch": (((size,), "int32"),)}
+    target = Target(batch_table=table, paged_attention={"scratch": ((("n", 3), "float32"),)})
     found = calls(FuseAttention(target)(before(norms)))
     ops = [op for op, _, _ in found]
     layer = ["fused_linear", "paged_attention"]
     assert sorted(ops) == sorted(["batch_table", *layer, *layer, "add"])  # one table for all
     by_op = {op: (args, ty) for op, args, ty in found}
-    assert by_op["batch_table"][0] == TABLE
-    assert tuple(map(int, by_op["batch_table"][1].shape)) == (2 * 5 + 7,)
+    assert by_op["batch_table"][0] == [*TABLE[:2], "query_indptr", *TABLE[2:]]
+    assert tuple(map(int, by_op["batch_table"][1].shape)) == (257,)  # r 2, n 5, p 7
     args, ty = by_op["paged_attention"]
     assert args[1:] == ["batch_table", "query_indptr", *norms, "more_pages"]
     shapes = [tuple(map(int, t.shape)) for t in ty.fields]
@@ -74,7 +76,8 @@ def test_rotation_append_and_attention_are_one_call(norms):
 
 def test_the_linear_goes_in_where_the_target_has_that():
     norms = ("q_norm", "k_norm")
-    target = Target(batch_table={}, paged_attention={}, qkv_attention={"joined": True})
+    table = {"scratch": (((9,), "int32"),)}
+    target = Target(batch_table=table, paged_attention={}, qkv_attention={"joined": True})
     found = calls(FuseAttention(target)(before(norms)))
     by_op = {op: args for op, args, _ in found}
     assert by_op.keys() == {"batch_table", "join_norms", "qkv_attention", "add"}
@@ -88,7 +91,10 @@ def test_the_linear_goes_in_where_the_target_has_that():
     ]
 
 
-@pytest.mark.parametrize("answers", [{}, {"batch_table": {}}, {"paged_attention": {}}])
+HAS_TABLE = {"batch_table": {"scratch": (((9,), "int32"),)}}
+
+
+@pytest.mark.parametrize("answers", [{}, HAS_TABLE, {"paged_attention": {}}])
 def test_what_the_target_has_not_stays(answers):
     found = [op for op, _, _ in calls(FuseAttention(Target(**answers))(before()))]
     assert found == ["fused_linear", "rope_append", "attention"] * 2 + ["add"]

@@ -60,6 +60,11 @@ def lowered(name, preset):
     return relax.transform.RewriteDataflowReshape()(mod)  # the first of the link phase: views
 
 
+@pytest.fixture(scope="module")
+def native():
+    return lowered("llama", NATIVE)
+
+
 def calls(mod) -> Iterator[tuple[Any, list[Any]]]:
     """Each call of a PrimFunc in `forward`: the function, and the types of all it is given."""
     for block in mod["forward"].body.blocks:
@@ -75,8 +80,11 @@ def calls(mod) -> Iterator[tuple[Any, list[Any]]]:
                 yield mod[call.args[0]], given + made
 
 
-def launches(func, types, sizes) -> int:
-    """Kernels that a call launches; `sizes` are the values of the symbolic sizes of `forward`."""
+def grids(func, types, sizes) -> list[tuple[int, ...]]:
+    """Blocks along the axes of each kernel that a call launches.
+
+    `sizes` are the values of the symbolic sizes of `forward`.
+    """
     analyzer, known = Analyzer(), {}
 
     def value(expr: Any, of: Any) -> int:
@@ -88,23 +96,56 @@ def launches(func, types, sizes) -> int:
             if isinstance(dim, Var):
                 known[dim] = value(actual, lambda v: sizes[v.name])
 
-    def count(stmt: Any) -> int:
+    def walk(stmt: Any) -> list[tuple[int, ...]]:
         kind = type(stmt).__name__
         if kind == "SeqStmt":
-            return sum(count(s) for s in stmt.seq)
+            return [grid for s in stmt.seq for grid in walk(s)]
         if kind == "SBlockRealize":
-            return count(stmt.block.body)
+            return walk(stmt.block.body)
         assert kind == "For", stmt
+        extent = value(stmt.extent, lambda v: known[v])
         if stmt.thread_binding is None:  # the host's choice
-            return value(stmt.extent, lambda v: known[v]) * count(stmt.body)
-        assert "Idx" in stmt.thread_binding.thread_tag, stmt
-        return 1
+            return walk(stmt.body) * extent
+        if "blockIdx" in stmt.thread_binding.thread_tag:
+            return [(extent, *grid) for grid in walk(stmt.body)]
+        return [()]
 
-    return count(func.body)
+    return walk(func.body)
 
 
 def total(mod, sizes):
-    return sum(launches(func, types, sizes) for func, types in calls(mod))
+    return sum(len(grids(func, types, sizes)) for func, types in calls(mod))
+
+
+def attention_grids(mod, n, sequences, pages):
+    """Of the fused attention of one layer."""
+    sizes = DECODE | {"n": n, "r1": sequences + 1, "r2": sequences + 1, "p": pages}
+    func, types = next(c for c in calls(mod) if any(len(t.shape) == 5 for t in c[1]))  # pages
+    return grids(func, types, sizes)
+
+
+# Rows, sequences, page ids; launches of: decode rows whole, rope and rows, splits and merge.
+STEPS = {
+    "a short row": (1, 1, 16, "whole"),
+    "a long row": (1, 1, 17, "splits"),
+    "a long row among nine": (9, 9, 100 + 8, "splits"),
+    "many long rows": (32, 32, 32 * 40, "splits"),
+    "more than there is memory for": (32, 32, 2048 * 16, "whole"),
+    "a prompt": (40, 1, 30, "rows"),
+    "a prompt and a row": (40, 2, 100, "rows splits"),
+    "much more, with a prompt": (400, 32, 2048 * 16, "rows"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_rows_go_to_kernels_for_rows_like_them(step, native):
+    """A grid says how many blocks share a step's work: one a split, whatever else is there."""
+    n, sequences, pages, kinds = STEPS[step]
+    slots = min(pages // 16 + sequences, 2048)
+    across = {"whole": [(8, n)], "rows": [(48, n), (8, -(-n // 4))]}
+    across["splits"] = [(slots, 8), (32, sequences)]
+    wanted = [grid for kind in kinds.split() for grid in across[kind]]
+    assert attention_grids(native, n, sequences, pages) == wanted
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -119,5 +160,5 @@ def test_a_token_takes_few_launches(name):
     assert max(shared for _, shared in found) <= webgpu.LIMITS.shared_memory_bytes
 
 
-def test_where_launches_are_cheap_the_linear_stays_apart():
-    assert total(lowered("llama", NATIVE), DECODE) == 5 * LAYERS + 4
+def test_where_launches_are_cheap_the_linear_stays_apart(native):
+    assert total(native, DECODE) == 5 * LAYERS + 4

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wherry.passes.kernels import scratch_types
 from wherry.targets.kernels import PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.kernels.gpu.attend import SPLIT
+from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
 from wherry.targets.kernels.specs import BatchTableSpec
 
 from ..support.builders import KINDS, builder
@@ -22,10 +23,35 @@ CASES = [(4, 2, 128, 1e-6), (7, 1, 8, None), (8, 1, 64, None), (4, 2, 80, None),
 ON = [(kind, case) for kind in KINDS for case in (CASES if kind == "vulkan" else CASES[:2])]
 
 
-def table_of(batch):
-    first = 2 * len(batch.positions) + batch.page_indptr[batch.sequences]
-    rows = np.stack([batch.positions, first], 1).reshape(-1)
-    return np.concatenate([rows, batch.page_ids]).astype("int32")
+SPLIT_PAGES = SPLIT // 16
+
+
+def sizes_of(batch):
+    """What scratch memory depends on."""
+    n, r, p = len(batch.positions), len(batch.query_indptr) - 1, len(batch.page_ids)
+    return {"n": n, "m": n, "r": r, "p": p}
+
+
+def scratch(kernel, batch):
+    """Memory of a kernel's own, filled with what is no number."""
+    shapes = scratch_types(kernel, sizes_of(batch))
+    return [np.full([int(d) for d in ty.shape], np.nan, str(ty.dtype)) for ty in shapes]
+
+
+def table_of(batch, most=MOST_SLOTS):
+    """What `batch_table` makes, in NumPy."""
+    n, r, p = (sizes_of(batch)[k] for k in "nrp")
+    counts = np.diff(batch.query_indptr)[batch.sequences]
+    pages = batch.page_indptr[batch.sequences]
+    enough = p // SPLIT_PAGES + r <= most
+    first = np.where((counts == 1) & enough, pages // SPLIT_PAGES + batch.sequences, -1)
+    rows = np.stack([batch.positions, 3 * n + pages, first], 1).reshape(-1)
+    slots = np.full(min(p // SPLIT_PAGES + r, most), -1)
+    for row in np.flatnonzero(first >= 0):
+        count = batch.positions[row] // SPLIT + 1
+        assert (slots[first[row] : first[row] + count] == -1).all()  # nobody else's
+        slots[first[row] : first[row] + count] = row
+    return np.concatenate([rows, batch.page_ids, slots]).astype("int32")
 
 
 class Kernel:
@@ -47,16 +73,13 @@ class Kernel:
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
         self.pages = rng.standard_normal((pages, 2, g, 16, e)).astype("float32")
 
-    def __call__(self, qkv, batch, pages):
+    def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
         """(out, pages)."""
-        n = len(qkv)
-        scratch = [
-            np.full([n if d == "n" else d for d in shape], np.nan, dtype)
-            for shape, dtype in self.kernel.scratch
-        ]
-        out = np.full((n, self.h, self.e), np.nan, "float32")
-        inputs = [qkv, table_of(batch), batch.query_indptr, *self.norms, pages]
-        made = self.call(*inputs, out, *scratch)
+        out = np.full((len(qkv), self.h, self.e), np.nan, "float32")
+        inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, pages]
+        own = scratch(self.kernel, batch)
+        own[1] = own[1][:most]
+        made = self.call(*inputs, out, *own)
         return made[len(inputs)], made[len(inputs) - 1]
 
     def expected(self, qkv, batch, pages):
@@ -79,11 +102,21 @@ def kernel(request):
 
 
 def test_batch_table(build, make_batch):
-    batch = make_batch([(33, 1, [7, 2, 19]), (0, 40, [4, 1, 9]), (16, 200, list(range(20, 34)))])
-    arrays = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
+    rows = [(33, 1, [7, 2, 19]), (0, 40, [4, 1, 9]), (16, 200, list(range(20, 34)))]
+    rows += [(2 * SPLIT + 1, 1, list(range(40, 80))), (255, 1, list(range(16))), (0, 1, [3])]
+    batch = make_batch(rows)
+    names = ("positions", "sequences", "query_indptr", "page_indptr", "page_ids")
+    arrays = [getattr(batch, name) for name in names]
+    kernel = KERNELS.batch_table(BatchTableSpec())
+    (ty,) = scratch_types(kernel, sizes_of(batch))
     wanted = table_of(batch)
-    compute = build(KERNELS.batch_table(BatchTableSpec()).compute)
-    assert np.array_equal(compute(*arrays, np.full(wanted.shape, -9, "int32"))[-1], wanted)
+    assert [int(d) for d in ty.shape] == list(wanted.shape) and wanted[2] == 0
+    compute = build(kernel.compute)
+    for most in (len(wanted), 5):  # memory for all slots, and for some
+        wanted = table_of(batch, most)
+        got = compute(*arrays, np.full(wanted.shape, -9, "int32"))[-1]
+        assert np.array_equal(got[:-5], wanted[:-5])
+        assert most == 5 or np.array_equal(got, wanted)
 
 
 def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
@@ -111,16 +144,26 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
     assert np.array_equal(rubbish[table], pages[table])
 
 
-def test_many_decode_rows_share_no_splits_and_agree(kernel, make_batch):
-    """More rows than there is memory for their splits: each block does all of its row."""
+def test_a_decode_row_has_the_same_bits_beside_prompts_and_many_rows(kernel, make_batch):
+    """Beside others, long and short; where its splits have memory, and where they have not."""
     table, q = list(range(40)), kernel.rows(3, 1)
     position = 2 * SPLIT + 5
     table = table[: position // 16 + 1]
     alone, pages = kernel(q, make_batch([(position, 1, table)]), kernel.pages)
-    many = [(position, 1, table)] + [(i, 1, [80]) for i in range(40)]
-    rows = np.concatenate([q, kernel.rows(4, 40)])
-    wide = [*many, *[(15, 1, list(range(50, 80)))] * 40]
-    got, _ = kernel(np.concatenate([rows, kernel.rows(8, 40)]), make_batch(wide), kernel.pages)
-    assert np.array_equal(got[0], alone[0])
     expected = kernel.expected(q, make_batch([(position, 1, table)]), pages)
     np.testing.assert_allclose(alone, expected, atol=1e-5)
+    others = {
+        "nine rows": [(i, 1, [80 + i]) for i in range(8)],
+        "a prompt": [(9, 20, [41, 42])],
+        "prompts and rows": [(0, 9, [41]), (SPLIT, 1, list(range(50, 67))), (30, 3, [43, 44, 45])],
+    }
+    for name, more in others.items():
+        rows = kernel.rows(4, sum(count for _, count, _ in more))
+        for most in (MOST_SLOTS, 3):
+            before = make_batch([*more, (position, 1, table)])
+            got, left = kernel(np.concatenate([rows, q]), before, kernel.pages, most)
+            assert np.isfinite(got).all() and np.array_equal(got[-1], alone[0]), (name, most)
+            assert np.array_equal(left[table], pages[table]), (name, most)
+        np.testing.assert_allclose(
+            got, kernel.expected(np.concatenate([rows, q]), before, left), atol=1e-5
+        )

@@ -7,12 +7,12 @@ import pytest
 
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels
-from wherry.targets.kernels.gpu.attend import SPLIT
+from wherry.targets.kernels.gpu.splits import SPLIT
 from wherry.targets.kernels.specs import QkvAttentionSpec
 from wherry.targets.webgpu import LIMITS
 
 from .test_cpu_linear import portable
-from .test_paged_attention import table_of
+from .test_paged_attention import scratch, table_of
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(LIMITS, {})
@@ -24,6 +24,8 @@ STEPS = {  # sequences as (first position, rows, pages)
     "three decode rows": [(20, 1, [3, 4]), (40, 1, [5, 6, 7]), (0, 1, [8])],
     "a long context": [(2 * SPLIT + 5, 1, LONG)],
     "prompts": [(0, 9, [3]), (17, 3, [5, 6])],
+    "a prompt": [(0, 9, [3])],
+    "a prompt beside rows": [(20, 1, [3, 4]), (2 * SPLIT + 5, 1, LONG), (17, 3, [5, 6])],
 }
 # Query heads, KV heads, head dim, hidden size, scheme, dtype of scales, eps of the norms of heads.
 # Vulkan's kernels come from the source that browsers get.
@@ -31,11 +33,6 @@ CASES = [
     ("vulkan", 4, 2, 16, 64, "q4", "float16", 1e-6),  # several heads a block
     ("metal", 3, 1, 20, 44, "f32", None, None),  # nothing is aligned
 ]
-
-
-def scratch(kernel, sizes):
-    shapes = [([sizes.get(d, d) for d in shape], dtype) for shape, dtype in kernel.scratch]
-    return [np.full(shape, np.nan, dtype) for shape, dtype in shapes]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +75,7 @@ def test_the_bits_are_those_of_the_kernels_apart(
         n = len(batch.positions)
         x = rng.standard_normal((n, hidden)).astype("float32")
         steps = [table_of(batch), batch.query_indptr]
-        made = [scratch(kernel, {"n": n, "m": n}) for kernel in kernels]
+        made = [scratch(kernel, batch) for kernel in kernels]
         out, qkv = np.full((n, h, e), np.nan, "float32"), np.full((n, width), np.nan, "float32")
 
         inputs = [x, norm, *stored, *steps, *joined, pages]

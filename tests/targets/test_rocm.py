@@ -38,13 +38,22 @@ def tools():
 
 @pytest.fixture(scope="module")
 def made(tools, tmp_path_factory):
-    """(compiled folder, folder of the dump) of a tiny model."""
+    """(compiled folder, folder of the dump, what stderr got) of a tiny model."""
     folder = tmp_path_factory.mktemp("rocm")
     save(folder / "model", "qwen3", head_dim=32)
-    compiled = ensure_artifact(
-        str(folder / "model"), target="rocm:gfx1100", out=folder / "out", dump=folder / "dump"
-    )
-    return compiled, folder / "dump"
+    said, kept = folder / "stderr", os.dup(2)
+    with said.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            compiled = ensure_artifact(
+                str(folder / "model"),
+                target="rocm:gfx1100",
+                out=folder / "out",
+                dump=folder / "dump",
+            )
+        finally:
+            os.dup2(kept, 2)
+    return compiled, folder / "dump", said.read_text()
 
 
 def check(elf, code, kernels):
@@ -69,12 +78,13 @@ def barriers_that_wait(assembly):
 
 @pytest.mark.cpu
 def test_a_library_holds_every_kernel(made):
-    folder, _ = made
+    folder, _, said = made
     (module,) = packed(folder / "model.so", "hip")
     assert module.format == "hsaco" and len(module.kernels) > 10
     check(Elf.read(module.code), "gfx1100", module.kernels)
     target = read_manifest(folder).target
     assert (target["name"], target["codes"]) == ("rocm:gfx1100", ["gfx1100"])
+    assert target["device_features"] == [] and "Warning" not in said
 
 
 def test_the_dump_has_assembly(made):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -60,7 +61,8 @@ def test_every_kernel_is_valid(tools, threads, tmp_path):
         sources |= spirv.kernels_of(str(part.inspect_source("wgsl")))
         assert set(json.loads(part.inspect_source("func_info"))) <= set(sources)
     for name, code in naga.compile_wgsl(sources).items():
-        validate(spirv.without_zeroing(code), tmp_path / f"{name}.spv")
+        exact = spirv.without_contraction(spirv.without_zeroing(code))
+        validate(exact, tmp_path / f"{name}.spv")
         shared, _, x, y, z = spirv.demands(sources[name])
         assert shared <= 16384 and x * y * z <= int(threads)
 
@@ -107,3 +109,18 @@ def test_the_dump_has_what_naga_read(tools, tmp_path):
     dump = tmp_path / "dump"
     ensure_artifact(str(tmp_path / "model"), target="vulkan", limits=limits, dump=dump)
     assert "@compute @workgroup_size(" in (dump / "7_generate.wgsl").read_text()
+
+
+def test_products_and_sums_are_rounded_apart(tools, tmp_path):
+    """Each has the decoration, and the module stays valid."""
+    body = "x[t.x] = x[t.x] * 3.0f + fma(x[t.x], 2.0f, 1.0f) - x[0u];"
+    source = KERNEL.replace("s[t.x] = x[t.x]; workgroupBarrier(); x[t.x] = s[63u - t.x];", body)
+    (code,) = naga.compile_wgsl({"k": source}).values()
+    exact = spirv.without_contraction(code)
+    validate(exact, tmp_path / "k.spv")
+    decorations = [exact[i + 8 : i + 12] for i in range(0, len(exact), 4) if exact[i : i + 4] == OP]
+    assert decorations.count(NO_CONTRACTION) == 3  # product, sum, difference
+    assert len(exact) == len(code) + 3 * 12
+
+
+OP, NO_CONTRACTION = struct.pack("<I", 3 << 16 | 71), struct.pack("<I", 42)

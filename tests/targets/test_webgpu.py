@@ -10,6 +10,7 @@ import json
 import pytest
 import tvm_ffi
 
+from wherry.artifact import read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import WherryError
 from wherry.targets import naga, webgpu
@@ -55,7 +56,7 @@ def generated():
 def test_kernels_are_valid_and_within_limits(model, scheme, tmp_path, generated):
     save(tmp_path, model, **LARGE)
     limits = Limits(max_batch=8, prefill_chunk=64)
-    ensure_artifact(str(tmp_path), target="webgpu", quant=scheme, limits=limits)
+    folder = ensure_artifact(str(tmp_path), target="webgpu", quant=scheme, limits=limits)
     (module,) = generated
     calls = json.loads(str(module.inspect_source("func_info")))
     sources = kernels_of(str(module.inspect_source("wgsl")))
@@ -70,6 +71,8 @@ def test_kernels_are_valid_and_within_limits(model, scheme, tmp_path, generated)
         assert shared <= webgpu.LIMITS.shared_memory_bytes, name
         assert threads[0] * threads[1] * threads[2] <= webgpu.LIMITS.threads_per_block, name
     assert any(demands(source)[1] for source in sources.values()) == CASES[model, scheme]
+    needs = ["shader-f16"] if CASES[model, scheme] else []
+    assert read_manifest(folder).target["device_features"] == needs
 
 
 def test_what_is_not_valid_is_refused():

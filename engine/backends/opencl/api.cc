@@ -62,6 +62,8 @@ Api load() {
   WHERRY_FIND(CreateKernel);
   WHERRY_FIND(ReleaseKernel);
   WHERRY_FIND(SetKernelArg);
+  WHERRY_FIND(WaitForEvents);
+  WHERRY_FIND(ReleaseEvent);
   WHERRY_FIND(EnqueueNDRangeKernel);
 #undef WHERRY_FIND
   return api;
@@ -76,14 +78,24 @@ const Api& Api::get() {
 
 std::string name_of(Int status) {
   static const std::map<Int, const char*> kNames = {
-      {-1, "CL_DEVICE_NOT_FOUND"},          {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-      {-5, "CL_OUT_OF_RESOURCES"},          {-6, "CL_OUT_OF_HOST_MEMORY"},
-      {-11, "CL_BUILD_PROGRAM_FAILURE"},    {-36, "CL_INVALID_COMMAND_QUEUE"},
-      {-38, "CL_INVALID_MEM_OBJECT"},       {-42, "CL_INVALID_BINARY"},
-      {-46, "CL_INVALID_KERNEL_NAME"},      {-51, "CL_INVALID_ARG_SIZE"},
-      {-52, "CL_INVALID_KERNEL_ARGS"},      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
-      {-55, "CL_INVALID_WORK_ITEM_SIZE"},   {-61, "CL_INVALID_BUFFER_SIZE"},
-      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"}, {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}};
+      {-1, "CL_DEVICE_NOT_FOUND"},
+      {-2, "CL_DEVICE_NOT_AVAILABLE"},
+      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+      {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+      {-5, "CL_OUT_OF_RESOURCES"},
+      {-6, "CL_OUT_OF_HOST_MEMORY"},
+      {-11, "CL_BUILD_PROGRAM_FAILURE"},
+      {-36, "CL_INVALID_COMMAND_QUEUE"},
+      {-38, "CL_INVALID_MEM_OBJECT"},
+      {-42, "CL_INVALID_BINARY"},
+      {-46, "CL_INVALID_KERNEL_NAME"},
+      {-51, "CL_INVALID_ARG_SIZE"},
+      {-52, "CL_INVALID_KERNEL_ARGS"},
+      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+      {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+      {-61, "CL_INVALID_BUFFER_SIZE"},
+      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+      {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}};
   auto found = kNames.find(status);
   std::string number = "(" + std::to_string(status) + ")";
   return found == kNames.end() ? "status " + number : found->second + (" " + number);

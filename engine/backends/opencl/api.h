@@ -27,7 +27,7 @@ using Property = intptr_t;  // cl_context_properties
 constexpr Int kSuccess = 0;
 constexpr Int kDeviceNotFound = -1;
 constexpr Int kPlatformNotFound = -1001;  // cl_khr_icd
-constexpr Uint kTrue = 1;
+constexpr Uint kFalse = 0, kTrue = 1;
 constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2, kTypeAccelerator = 1 << 3;
 constexpr Bits kReadWrite = 1 << 0;
 
@@ -65,6 +65,8 @@ struct Api {
   Kernel (*CreateKernel)(Program, const char*, Int*);
   Int (*ReleaseKernel)(Kernel);
   Int (*SetKernelArg)(Kernel, Uint, size_t, const void*);
+  Int (*WaitForEvents)(Uint, const Event*);
+  Int (*ReleaseEvent)(Event);
   Int (*EnqueueNDRangeKernel)(Queue, Kernel, Uint, const size_t*, const size_t*, const size_t*,
                               Uint, const Event*, Event*);
 

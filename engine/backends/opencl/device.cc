@@ -2,6 +2,7 @@
 
 #include <tvm/ffi/error.h>
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,13 @@ void* OpenClDevice::allocate(size_t bytes) {
 
 void OpenClDevice::free(void* data) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_of(data) == fetched_.from) drop_fetched();
   pool_.give(static_cast<Buffer*>(data));
+}
+
+void OpenClDevice::drop_fetched() {
+  if (fetched_.done != nullptr) Api::get().ReleaseEvent(fetched_.done);
+  fetched_ = {};
 }
 
 std::string OpenClDevice::text(Uint key) const {
@@ -158,21 +165,57 @@ backends::DeviceFacts OpenClDevice::facts() const {
 
 void OpenClDevice::copy(const void* from, size_t from_offset, void* to, size_t to_offset,
                         size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drop_fetched();
   check(Api::get().EnqueueCopyBuffer(queue_, memory_of(from), memory_of(to), from_offset, to_offset,
                                      bytes, 0, nullptr, nullptr),
         "clEnqueueCopyBuffer");
 }
 
 void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drop_fetched();
   check(Api::get().EnqueueWriteBuffer(queue_, memory_of(to), kTrue, to_offset, bytes, host, 0,
                                       nullptr, nullptr),
         "clEnqueueWriteBuffer");
 }
 
 void OpenClDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Fetched& it = fetched_;
+  if (it.from == memory_of(from) && it.offset == from_offset && it.bytes == bytes) {
+    Int status = Api::get().WaitForEvents(1, &it.done);
+    drop_fetched();
+    check(status, "clWaitForEvents");
+    std::memcpy(host, fetched_bytes_.data(), bytes);
+    return;
+  }
   check(Api::get().EnqueueReadBuffer(queue_, memory_of(from), kTrue, from_offset, bytes, host, 0,
                                      nullptr, nullptr),
         "clEnqueueReadBuffer");
+}
+
+void OpenClDevice::start(const void* from, size_t from_offset, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Api& cl = Api::get();
+  drop_fetched();
+  if (fetched_bytes_.size() < bytes) {
+    check(cl.Finish(queue_), "clFinish");  // an earlier read may be under way
+    fetched_bytes_.resize(bytes);
+  }
+  Fetched next{memory_of(from), from_offset, bytes, nullptr};
+  check(cl.EnqueueReadBuffer(queue_, next.from, kFalse, from_offset, bytes, fetched_bytes_.data(),
+                             0, nullptr, &next.done),
+        "clEnqueueReadBuffer");
+  fetched_ = next;
+  check(cl.Flush(queue_), "clFlush");
+}
+
+Int OpenClDevice::launch(Kernel kernel, int dimensions, const size_t* global, const size_t* local) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drop_fetched();
+  return Api::get().EnqueueNDRangeKernel(queue_, kernel, static_cast<Uint>(dimensions), nullptr,
+                                         global, local, 0, nullptr, nullptr);
 }
 
 void OpenClDevice::wait() { check(Api::get().Finish(queue_), "clFinish"); }

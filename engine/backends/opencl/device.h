@@ -43,7 +43,6 @@ class OpenClDevice final : public backends::Device {
   explicit OpenClDevice(DeviceId id);
 
   Context context() const { return context_; }
-  Queue queue() const { return queue_; }
   DeviceId id() const { return id_; }
 
   backends::DeviceFacts facts() const override;
@@ -53,7 +52,11 @@ class OpenClDevice final : public backends::Device {
             size_t bytes) override;
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
+  void start(const void* from, size_t from_offset, size_t bytes) override;
   void wait() override;
+
+  // Runs a kernel whose arguments are set; OpenCL's status.
+  Int launch(Kernel kernel, int dimensions, const size_t* global, const size_t* local);
 
   template <typename T>
   T number(Uint key) const {
@@ -70,8 +73,19 @@ class OpenClDevice final : public backends::Device {
   DeviceId id_;
   Context context_;
   Queue queue_;
-  std::mutex mutex_;  // of pool_
+  // A read under way that nobody waits for yet, into memory of ours.
+  struct Fetched {
+    Memory from = nullptr;
+    size_t offset = 0, bytes = 0;
+    Event done = nullptr;
+  };
+  // Forgets the read under way, whose source may change from here on. Under the lock.
+  void drop_fetched();
+
+  std::mutex mutex_;  // of what follows
   Pool pool_;
+  Fetched fetched_;
+  std::string fetched_bytes_;
 };
 
 // This machine's GPUs and accelerators, else its CPUs.

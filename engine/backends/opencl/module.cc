@@ -8,9 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
-#include <vector>
 
+#include "backends/library.h"
 #include "backends/opencl/device.h"
 #include "backends/opencl/program.h"
 #include "backends/opencl/source.h"
@@ -55,9 +56,7 @@ class LaunchedKernel {
     for (size_t i = 0; i < info_.call.arguments.size(); ++i) {
       set(kernel, i, args[static_cast<int>(i)]);
     }
-    Int status =
-        Api::get().EnqueueNDRangeKernel(device.queue(), kernel, static_cast<Uint>(dimensions_),
-                                        nullptr, global.data(), &extents[3], 0, nullptr, nullptr);
+    Int status = device.launch(kernel, dimensions_, global.data(), &extents[3]);
     if (status != kSuccess) {
       size_t group = extents[3] * extents[4] * extents[5];
       std::string call = "launch of kernel " + name_ + " in groups of " + std::to_string(group) +
@@ -106,43 +105,49 @@ class LaunchedKernel {
   std::map<int, Kernel> kernels_;  // by device
 };
 
+// All kernels of a library.
+class Library {
+ public:
+  explicit Library(std::string bytes) : bytes_(std::move(bytes)) {
+    for (auto& [name, info] : read_kernels(bytes_)) kernels_.try_emplace(name, name, info);
+  }
+
+  const std::string& bytes() const { return bytes_; }
+  bool has(const std::string& name) const { return kernels_.count(name) != 0; }
+  void launch(const std::string& name, ffi::PackedArgs args) { kernels_.at(name).launch(args); }
+
+  std::string source() const {
+    std::string all;
+    for (const auto& [name, kernel] : kernels_) all += "// " + name + kernel.source();
+    return all;
+  }
+
+ private:
+  std::string bytes_;
+  std::map<std::string, LaunchedKernel> kernels_;
+};
+
+using Functions = backends::LibraryFunctions<Library>;
+
 class OpenClModule final : public ffi::ModuleObj {
  public:
-  explicit OpenClModule(std::string bytes) : bytes_(std::move(bytes)) {
-    for (auto& [name, info] : read_kernels(bytes_)) {
-      kernels_[name] = std::make_shared<LaunchedKernel>(name, info);
-    }
+  explicit OpenClModule(const std::string& bytes) {
+    std::tie(functions_, library_) = Functions::open(bytes);
   }
 
   const char* kind() const override { return "opencl"; }
   int GetPropertyMask() const override {
     return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
   }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(bytes_); }
-
-  ffi::String InspectSource(const ffi::String&) const override {
-    std::string all;
-    for (const auto& [name, kernel] : kernels_) all += "// " + name + kernel->source();
-    return all;
-  }
-
+  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_->bytes()); }
+  ffi::String InspectSource(const ffi::String&) const override { return library_->source(); }
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    auto found = kernels_.find(name);
-    if (found == kernels_.end()) return std::nullopt;
-    ffi::Function function = ffi::Function::FromPacked(
-        [kernel = found->second](ffi::PackedArgs args, ffi::Any*) { kernel->launch(args); });
-    // Kept until the process ends: the host's code of a file that is loaded twice remembers the
-    // function objects of the first module, which may be gone.
-    static std::mutex mutex;
-    static auto* kept = new std::vector<ffi::Function>();
-    std::lock_guard<std::mutex> lock(mutex);
-    kept->push_back(function);
-    return function;
+    return functions_->function(*library_, name);
   }
 
  private:
-  std::string bytes_;
-  std::map<std::string, std::shared_ptr<LaunchedKernel>> kernels_;
+  Functions* functions_ = nullptr;
+  std::shared_ptr<Library> library_;
 };
 
 }  // namespace

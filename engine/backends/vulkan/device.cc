@@ -11,6 +11,7 @@ namespace wherry::vulkan {
 namespace {
 
 constexpr VkDeviceSize kAlignment = 256;  // at least; of tensors in a block
+constexpr VkDeviceSize kFetchedStep = VkDeviceSize{1} << 20;
 
 VkDevice open(const PhysicalDevice& physical) {
   const float priority = 1;
@@ -109,6 +110,7 @@ void* VulkanDevice::allocate(size_t bytes) {
 void VulkanDevice::free(void* data) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
+  if (fetched_.from == data) fetched_ = {};
   if (it.pool.give(static_cast<Buffer*>(data))) return;
   it.stream.wait();  // a block is empty: commands may still use it
   it.pool.trim();
@@ -119,6 +121,7 @@ void VulkanDevice::launch(const Pipeline& pipeline, const std::vector<Argument>&
                           const std::array<uint32_t, 3>& groups) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
+  fetched_ = {};
   auto count = static_cast<uint32_t>(arguments.size());
   VkDeviceSize bytes = (numbers.size() * sizeof numbers[0] + 15) / 16 * 16;
   it.stream.reserve(bytes, count);
@@ -157,6 +160,7 @@ void VulkanDevice::copy(const void* from, size_t from_offset, void* to, size_t t
                         size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
+  fetched_ = {};
   Access source = access(from, from_offset, bytes, false);
   Access target = access(to, to_offset, bytes, true);
   it.stream.reserve(0, 0);
@@ -168,6 +172,7 @@ void VulkanDevice::copy(const void* from, size_t from_offset, void* to, size_t t
 void VulkanDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
+  fetched_ = {};
   for (size_t done = 0; done < bytes;) {
     size_t part = std::min<size_t>(bytes - done, Stream::kStagingBytes);
     it.stream.reserve(part, 0);
@@ -181,9 +186,35 @@ void VulkanDevice::write(const char* host, void* to, size_t to_offset, size_t by
   }
 }
 
+void VulkanDevice::start(const void* from, size_t from_offset, size_t bytes) {
+  Opened& it = opened();
+  std::lock_guard<std::mutex> lock(mutex_);
+  fetched_ = {};
+  if (it.fetched.bytes < bytes) {
+    it.stream.wait();  // an earlier copy may be under way
+    Block larger =
+        it.allocator.host_block((bytes + kFetchedStep - 1) / kFetchedStep * kFetchedStep);
+    it.allocator.release(std::exchange(it.fetched, larger));
+  }
+  it.stream.reserve(0, 0);
+  Access source = access(from, from_offset, bytes, false);
+  Access target{&it.fetched, 0, bytes, true};
+  VkBufferCopy region{source.begin, 0, bytes};
+  it.vk.CmdCopyBuffer(it.stream.record({source, target}), source.block->buffer, it.fetched.buffer,
+                      1, &region);
+  it.stream.start_to_read();
+  fetched_ = {from, from_offset, bytes};
+}
+
 void VulkanDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
+  const Fetched fetched = std::exchange(fetched_, {});
+  if (fetched.from == from && fetched.offset == from_offset && fetched.bytes == bytes) {
+    it.stream.wait();
+    std::memcpy(host, it.fetched.mapped, bytes);
+    return;
+  }
   for (size_t done = 0; done < bytes;) {
     size_t part = std::min<size_t>(bytes - done, Stream::kStagingBytes);
     it.stream.reserve(part, 0);
@@ -192,7 +223,8 @@ void VulkanDevice::read(const void* from, size_t from_offset, char* host, size_t
     VkBufferCopy region{source.begin, staged.offset, part};
     it.vk.CmdCopyBuffer(it.stream.record({source}), source.block->buffer, staged.buffer, 1,
                         &region);
-    it.stream.wait_to_read();
+    it.stream.start_to_read();
+    it.stream.wait();
     std::memcpy(host + done, staged.host, part);
     done += part;
   }

@@ -49,6 +49,7 @@ class VulkanDevice final : public backends::Device {
             size_t bytes) override;
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
+  void start(const void* from, size_t from_offset, size_t bytes) override;
   void wait() override;
 
  private:
@@ -61,13 +62,20 @@ class VulkanDevice final : public backends::Device {
     Allocator allocator;
     Pool pool;
     Stream stream;
+    Block fetched;  // memory of the host that `start` brings bytes to; grows
+  };
+  // What is on its way there.
+  struct Fetched {
+    const void* from = nullptr;
+    size_t offset = 0, bytes = 0;
   };
   Opened& opened();
 
   PhysicalDevice physical_;
   std::once_flag once_;
   std::unique_ptr<Opened> opened_;  // never closed: see devices()
-  std::mutex mutex_;                // of the pool and the stream
+  std::mutex mutex_;                // of the pool, the stream and what is fetched
+  Fetched fetched_;                 // until a command may change it
 };
 
 // This machine's devices.

@@ -9,9 +9,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "backends/library.h"
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/kernels.h"
 #include "backends/vulkan/pipelines.h"
@@ -65,39 +67,14 @@ std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<in
 class Library {
  public:
   explicit Library(const std::string& bytes)
-      : kernels_(read_kernels(bytes)), hash_(Hash().text(bytes).value()) {}
+      : bytes_(bytes), kernels_(read_kernels(bytes)), hash_(Hash().text(bytes).value()) {}
 
-  // Libraries are kept until the process ends, and so are their functions: the host's code of a
-  // file that is loaded twice remembers the function objects of the first module, which may be
-  // gone. The same bytes give the same library, so that nothing is kept, or compiled, twice.
-  static std::pair<const std::string, std::unique_ptr<Library>>& of(const std::string& bytes) {
-    static std::mutex mutex;
-    static auto* all = new std::map<std::string, std::unique_ptr<Library>>();
-    std::lock_guard<std::mutex> lock(mutex);
-    auto found = all->find(bytes);
-    if (found == all->end()) {
-      found = all->emplace(bytes, std::make_unique<Library>(bytes)).first;
-    }
-    return *found;
-  }
+  const std::string& bytes() const { return bytes_; }
+  bool has(const std::string& name) const { return kernels_.count(name) != 0; }
 
-  ffi::Optional<ffi::Function> function(const std::string& name) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto made = functions_.find(name);
-    if (made != functions_.end()) return made->second;
-    auto kernel = kernels_.find(name);
-    if (kernel == kernels_.end()) return std::nullopt;
-    ffi::Function function =
-        ffi::Function::FromPacked([this, kernel](ffi::PackedArgs args, ffi::Any*) {
-          launch(kernel->first, kernel->second, args);
-        });
-    functions_.emplace(name, function);
-    return function;
-  }
-
- private:
   // args: the kernel's arguments, then an extent for each of its axes.
-  void launch(const std::string& name, const KernelInfo& info, ffi::PackedArgs args) {
+  void launch(const std::string& name, ffi::PackedArgs args) {
+    const KernelInfo& info = kernels_.at(name);
     auto extents = info.call.extents(name, args);
     for (int64_t extent : extents) {
       if (extent <= 0) return;  // nothing to compute
@@ -122,6 +99,7 @@ class Library {
     device.launch(on(index, device).of(name), tensors, numbers, groups);
   }
 
+ private:
   const Pipelines& on(int index, VulkanDevice& device) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& pipelines = pipelines_[index];
@@ -129,28 +107,33 @@ class Library {
     return *pipelines;
   }
 
+  std::string bytes_;
   std::map<std::string, KernelInfo> kernels_;
   uint64_t hash_;
   std::mutex mutex_;
   std::map<int, std::unique_ptr<Pipelines>> pipelines_;  // by device
-  std::map<std::string, ffi::Function> functions_;
 };
+
+using Functions = backends::LibraryFunctions<Library>;
 
 class VulkanModule final : public ffi::ModuleObj {
  public:
-  explicit VulkanModule(const std::string& bytes) : library_(Library::of(bytes)) {}
+  explicit VulkanModule(const std::string& bytes) {
+    std::tie(functions_, library_) = Functions::open(bytes);
+  }
 
   const char* kind() const override { return "vulkan"; }
   int GetPropertyMask() const override {
     return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
   }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_.first); }
+  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_->bytes()); }
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    return library_.second->function(name);
+    return functions_->function(*library_, name);
   }
 
  private:
-  std::pair<const std::string, std::unique_ptr<Library>>& library_;  // its bytes first
+  Functions* functions_ = nullptr;
+  std::shared_ptr<Library> library_;
 };
 
 }  // namespace

@@ -146,9 +146,9 @@ void Stream::wait() {
   accesses_.clear();
 }
 
-void Stream::wait_to_read() {
+void Stream::start_to_read() {
   barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-  wait();
+  submit();
 }
 
 }  // namespace wherry::vulkan

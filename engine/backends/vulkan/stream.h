@@ -43,10 +43,11 @@ class Stream {
   // one of the two writes what the other uses.
   VkCommandBuffer record(const std::vector<Access>& accesses);
 
+  // Hands over what was recorded; when that is done, the host may see what copies wrote into its
+  // memory. Does not wait.
+  void start_to_read();
   // Hands over what was recorded and returns when all is done.
   void wait();
-  // `wait`, after which the host sees what copies wrote into staged memory.
-  void wait_to_read();
 
  private:
   struct Batch {

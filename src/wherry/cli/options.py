@@ -9,6 +9,7 @@ import click
 
 from wherry.quant.scheme import DEFAULT, schemes
 from wherry.runtime.load_options import NAMES, LoadOptions
+from wherry.targets.hosts import HOSTS
 
 from .progress import shown
 from .text import TEXT
@@ -63,8 +64,8 @@ system = click.option("--system", type=TEXT, help="A system message before the c
 host = click.option(
     "--host",
     metavar="HOST",
-    help="The machine that drives the target, by name (linux-aarch64, android, ios, ...) or "
-    "LLVM's triple; default: the target's own.",
+    help=f"The machine that drives the target: {', '.join(HOSTS)}, or the triple of one; default: "
+    "the target's own.",
 )
 limits = _stack(
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),

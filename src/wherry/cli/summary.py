@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wherry.artifact import Manifest
 
 
@@ -20,7 +22,17 @@ def lines(manifest: Manifest) -> list[str]:
         *(f"  {name:<{width}} {_size(size):>9}  {what}" for name, size, what in rows),
         f"  a run needs {_size(memory['weights'])} of weights, {_size(memory['workspace'])} of "
         f"workspace, {_size(memory['kv_per_token'])} a token of context",
+        *_of_device(target),
     ]
+
+
+def _of_device(target: dict[str, Any]) -> list[str]:
+    found = []
+    if features := target.get("device_features"):
+        found.append(f"  the device must have {', '.join(features)}")
+    if target.get("fast_math"):
+        found.append("  compiled there with fast math: last bits may depend on what shares a batch")
+    return found
 
 
 def _kind(manifest: Manifest) -> str:

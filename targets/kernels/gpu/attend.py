@@ -18,11 +18,12 @@ from tvm.script import tirx as T
 from ..specs import AttentionSpec
 from . import emit as e
 from .batch_table import Rows, element
+from .splits import SPLIT
 
 TILE = 64  # tokens
-SPLIT = 256  # tokens, a multiple of TILE
 PARTS = 8  # that a tile's largest score is found in
 LOWEST = -3.0e38  # below any score
+assert SPLIT % TILE == 0
 
 Load = Callable[[Any], Any]
 

@@ -68,7 +68,10 @@ def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int],
 def launch_rows(
     spec: AttentionSpec, limits: GpuLimits, rows: Rows, q: Any, pages: Any, out: Any, n: Any
 ) -> None:
-    """Emit the kernel for any rows, whose q are rotated and whose keys are in the cache."""
+    """Emit the kernel for rows whose q are rotated and whose keys are in the cache.
+
+    Those that have slots are left to `decode`.
+    """
     heads = heads_of_block(spec, limits, lambda k: 0)
     units = min(MOST_UNITS, max(1, REGISTERS // spec.head_dim))
     count = max(1, units // heads)
@@ -130,7 +133,8 @@ def _find_run(
     """
     last, inside = (e.private(1, "int32") for _ in range(2))
     own = e.let(rows.first(row_of(start)))
-    T.buffer_store(inside, T.Cast("int32", start < left), [0])
+    slot = e.let(rows.slot(row_of(start)))
+    T.buffer_store(inside, T.Cast("int32", T.And(start < left, slot < 0)), [0])
     if count > 1:
         before = rows.first(row_of(T.max(start - 1, 0)))
         e.when(T.And(start > 0, before == own), lambda: T.buffer_store(inside, 0, [0]))

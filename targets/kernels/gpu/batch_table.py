@@ -1,8 +1,13 @@
 """Where each row's position and pages are: the batch's own arrays, or one array made of them.
 
 The one array, `batch_table`, is made once a step for all layers: a kernel that reads it takes one
-tensor where it would take four, and devices bind few. Of n rows and p page ids it has 2n + p int32:
-[2i] the position of row i, [2i + 1] the index, in the table, of the first page of its sequence.
+tensor where it would take five, and devices bind few. Of n rows, p page ids and w slots (see
+`splits`) it has 3n + p + w int32:
+
+- [3i] the position of row i; [3i + 1] the index, in the table, of the first page of its sequence;
+  [3i + 2] its first slot if it is its sequence's only row, and there are slots for all; else -1
+- [3n ..] the page ids
+- [3n + p ..] of each slot the row whose split has it; -1: none
 """
 
 from __future__ import annotations
@@ -11,10 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tvm.script import tirx as T
-from tvm.tirx import PrimFunc
 
+from ..kernel_set import FusedKernel
+from ..specs import BatchTableSpec
 from . import emit as e
 from .limits import GpuLimits
+from .splits import SPLIT, needed, pages_of, slots
+
+ROW = 3  # numbers of a row
 
 
 class Rows(Protocol):
@@ -28,6 +37,9 @@ class Rows(Protocol):
 
     def page(self, first: Any, index: Any) -> Any:
         """The sequence's page `index`."""
+
+    def slot(self, row: Any) -> Any:
+        """The first slot of a row that the kernels of splits have; -1: they have it not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +63,36 @@ class Arrays:
         """See `Rows`."""
         return self.page_ids[first + index]
 
+    def slot(self, row: Any) -> Any:
+        """See `Rows`."""
+        return T.int32(-1)
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """The one array."""
 
-    table: Any  # int32 [2n + p]
+    table: Any  # int32 [3n + p + w]
 
     def position(self, row: Any) -> Any:
         """See `Rows`."""
-        return self.table[row * 2]
+        return self.table[row * ROW]
 
     def first(self, row: Any) -> Any:
         """See `Rows`."""
-        return self.table[row * 2 + 1]
+        return self.table[row * ROW + 1]
 
     def page(self, first: Any, index: Any) -> Any:
         """See `Rows`."""
         return self.table[first + index]
+
+    def slot(self, row: Any) -> Any:
+        """See `Rows`."""
+        return self.table[row * ROW + 2]
+
+    def row(self, count: Any, slot: Any) -> Any:
+        """The row whose split has a slot, of `count`; -1: none."""
+        return self.table[T.Cast("int32", self.table.shape[0] - count) + slot]
 
 
 def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any) -> tuple[Any, ...]:
@@ -82,34 +106,72 @@ def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any)
     return T.Cast("int64", page), 0, 0, 0, line * e_ + k
 
 
-def batch_table(limits: GpuLimits) -> PrimFunc:
-    """(positions [n], sequences [n], page_indptr [r + 1], page_ids [p], table [t]); t = 2n + p."""
+def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
+    """(positions [n], sequences [n], query_indptr, page_indptr [r + 1], page_ids [p], table)."""
     threads = min(128, limits.threads_per_block)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        made = _Making(spec, b, sizes)
         n, p = sizes["n"], sizes["p"]
-        n32, p32 = T.Cast("int32", n), T.Cast("int32", p)
-        rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
 
         def store(block: Any, thread: Any) -> None:
             i = e.let(block * threads + thread)
-
-            def row() -> None:
-                T.buffer_store(b["table"], rows.position(i), [i * 2])
-                T.buffer_store(b["table"], rows.first(i) + n32 * 2, [i * 2 + 1])
-
-            e.when(i < n32, row)
-            e.when(i < p32, lambda: T.buffer_store(b["table"], rows.page_ids[i], [n32 * 2 + i]))
+            e.when(i < made.rows, lambda: made.row(i))
+            e.when(i < made.pages, lambda: made.page(i))
 
         e.launch(((n + p + threads - 1) // threads,), threads, store)
 
-    return e.prim_func(
+    func = e.prim_func(
         [
             ("positions", ("n",), "int32"),
             ("sequences", ("n",), "int32"),
-            ("page_indptr", ("r1",), "int32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
             ("table", ("t",), "int32"),
         ],
         emit,
     )
+
+    def size(of: Any) -> Any:
+        return ROW * of["n"] + of["p"] + slots(spec.page_size, of)
+
+    return FusedKernel(compute=func, scratch=(((size,), "int32"),))
+
+
+class _Making:
+    """Emits the stores of one thread."""
+
+    def __init__(
+        self, spec: BatchTableSpec, buffers: dict[str, Any], sizes: dict[str, Any]
+    ) -> None:
+        self.b, self.table, self.split = buffers, buffers["table"], pages_of(spec.page_size)
+        n, p, r = sizes["n"], sizes["p"], sizes["r1"] - 1
+        self.rows, self.pages = T.Cast("int32", n), T.Cast("int32", p)
+        self.slots = T.Cast("int32", ROW * n + p)  # where they begin
+        self.enough = needed(spec.page_size, p, r) <= sizes["t"] - ROW * n - p
+
+    def page(self, i: Any) -> None:
+        """Emit page id i."""
+        T.buffer_store(self.table, self.b["page_ids"][i], [self.rows * ROW + i])
+
+    def row(self, i: Any) -> None:
+        """Emit row i, and the slots of its sequence if the row is its first."""
+        b = self.b
+        sequence, position = e.let(b["sequences"][i]), e.let(b["positions"][i])
+        page, after = (e.let(b["page_indptr"][sequence + k]) for k in (0, 1))
+        begin, end = (e.let(b["query_indptr"][sequence + k]) for k in (0, 1))
+        alone = end - begin == 1
+        slot = e.let(page // self.split + sequence)
+        own = e.let(T.if_then_else(T.And(alone, self.enough), slot, -1))
+        numbers = (position, page + self.rows * ROW, own)
+        for k, value in enumerate(numbers):
+            T.buffer_store(self.table, value, [i * ROW + k])
+
+        def fill() -> None:
+            with T.serial(after // self.split + sequence + 1 - slot) as j:
+                used = T.And(alone, j * SPLIT <= position)
+                row = T.if_then_else(used, i, -1)
+                T.buffer_store(self.table, row, [self.slots + slot + j])
+
+        e.when(T.And(i == begin, self.enough), fill)

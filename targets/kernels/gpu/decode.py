@@ -2,8 +2,8 @@
 
 A block has some heads of one row that share a KV head. It rotates their q, and k for itself, which
 one of the blocks also writes to the cache with v; its own token's key and value come from shared
-memory, so that no block waits for another. Over long contexts blocks share a row's splits (see
-`attention`), and a second kernel merges their states: the same bits.
+memory, so that no block waits for another. Over contexts of more than a split each split has blocks
+of its own (see `splits`), and a second kernel merges their states: the same bits.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from tvm.script import tirx as T
 
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attend import SPLIT, TILE, Attend, Shared
+from .attend import TILE, Attend, Shared
 from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
 from .rope import Load, Slot, normed, rotated, threads_of
-
-PARTS = 512  # states of splits that there is memory for: rows times splits
+from .splits import SPLIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,11 @@ class DecodeTensors:
 
     qkv: Any  # [n, h + 2g, e]
     table: Table
+    query_indptr: Any  # [r + 1]
     norms: tuple[Load, ...]  # of q and of k, or none
     pages: Any
     out: Any  # [n, h, e]
-    parts: Any  # [PARTS, h, e + 2]: sums of weighted values, of weights, largest score
+    parts: Any  # [slots, h, e + 2]: sums of weighted values, of weights, largest score
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
@@ -48,7 +48,7 @@ def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int],
 def launch_decode(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any
 ) -> None:
-    """Emit the kernel for contexts of any length."""
+    """Emit the kernel of one launch, for batches of nothing but decode rows."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
 
@@ -61,54 +61,72 @@ def launch_decode(
 
 
 def launch_split_decode(
-    spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any, splits: Any
+    spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, slots: Any, sequences: Any
 ) -> None:
-    """Emit the kernels for long contexts, of at most `splits` splits; n * splits <= PARTS."""
+    """Emit the kernels of splits, for the rows that have slots; the others are not touched."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
-    across = spec.heads // heads
-    d, parts = spec.head_dim, tensors.parts
-    count = T.Cast("int32", splits)
-    merging = max(TILE, limits.block_for(d, most=128))  # threads
+    table = tensors.table
 
-    def block(block: Any, row: Any, thread: Any) -> None:
-        first_head, split = e.let(e.mod(block, across) * heads), e.let(e.div(block, across))
-        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, threads)
+    def block(slot: Any, block: Any, thread: Any) -> None:
+        found = e.let(table.row(slots, slot))
+        row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
+        # A slot of no row goes through no tile, and stores what nobody reads: see `rope._head`.
+        first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
+        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, threads, found >= 0)
         work.load_qkv()
-        attend = work.attend(e.let(split * SPLIT))
-        part = e.let(row * count + split)
+        _store_state(work.attend(first), tensors.parts, slot, first_head)
 
-        def store(slot: int, unit: Any, k: Any) -> None:
-            head = e.let(first_head + unit)
-            T.buffer_store(parts, attend.sums[slot], [part, head, k])
+    def merge(head: Any, sequence: Any, thread: Any) -> None:
+        row = e.let(tensors.query_indptr[sequence])
+        slot = e.let(table.slot(row))
+        e.when(slot >= 0, lambda: _merge(spec, tensors, merging, head, row, slot, thread))
 
-            def state() -> None:
-                T.buffer_store(parts, attend.totals[slot], [part, head, d])
-                T.buffer_store(parts, attend.shared.largest[unit], [part, head, d + 1])
+    merging = max(TILE, limits.block_for(spec.head_dim, most=128))  # threads
+    e.launch((slots, spec.heads // heads), threads, block)
+    e.launch((spec.heads, sequences), merging, merge)
 
-            e.when(k == 0, state)
 
-        attend.each_slot(store)
+def _store_state(attend: Attend, parts: Any, slot: Any, first_head: Any) -> None:
+    """Emit the stores of what `_merge` reads of a split."""
+    d = attend.spec.head_dim
 
-    def merge(head: Any, row: Any, thread: Any) -> None:
-        shared = Shared.of(1, 1, d)
-        rows, pages = tensors.table, tensors.pages
-        attend = Attend(spec.attention(), pages, rows, shared, 1, 1, head, thread, merging)
-        attend.start()
-        with T.serial(rows.position(row) // SPLIT + 1) as split:
-            part = e.let(row * count + split)
+    def store(i: int, unit: Any, k: Any) -> None:
+        head = e.let(first_head + unit)
+        T.buffer_store(parts, attend.sums[i], [slot, head, k])
 
-            def add(slot: int, _unit: Any, k: Any) -> None:
-                largest, total, value = (e.let(parts[part, head, i]) for i in (d + 1, d, k))
-                attend.merged(slot, largest, total, value)
+        def state() -> None:
+            T.buffer_store(parts, attend.totals[i], [slot, head, d])
+            T.buffer_store(parts, attend.shared.largest[unit], [slot, head, d + 1])
 
-            attend.each_slot(add)
-        attend.divide(
-            lambda slot, unit, k, value: T.buffer_store(tensors.out, value, [row, head, k])
-        )
+        e.when(k == 0, state)
 
-    e.launch((splits * across, n), threads, block)
-    e.launch((spec.heads, n), merging, merge)
+    attend.each_slot(store)
+
+
+def _merge(
+    spec: PagedAttentionSpec,
+    tensors: DecodeTensors,
+    threads: int,
+    head: Any,
+    row: Any,
+    first_slot: Any,
+    thread: Any,
+) -> None:
+    """Emit a head of a row, from the states of its splits."""
+    d, parts, rows = spec.head_dim, tensors.parts, tensors.table
+    shared = Shared.of(1, 1, d)
+    attend = Attend(spec.attention(), tensors.pages, rows, shared, 1, 1, head, thread, threads)
+    attend.start()
+    with T.serial(rows.position(row) // SPLIT + 1) as split:
+        slot = e.let(first_slot + split)
+
+        def add(i: int, _unit: Any, k: Any) -> None:
+            largest, total, value = (e.let(parts[slot, head, j]) for j in (d + 1, d, k))
+            attend.merged(i, largest, total, value)
+
+        attend.each_slot(add)
+    attend.divide(lambda _i, _unit, k, value: T.buffer_store(tensors.out, value, [row, head, k]))
 
 
 class DecodeBlock:
@@ -123,14 +141,17 @@ class DecodeBlock:
         row: Any,
         thread: Any,
         threads: int,
+        some: Any = None,
     ) -> None:
+        """Args: `some`, whether there is such a row; None: there is."""
         self.spec, self.tensors, self.heads = spec, tensors, heads
         self.first_head, self.row = first_head, row
         self.thread, self.threads = thread, threads
         d = spec.head_dim
         self.group = spec.heads // spec.kv_heads
         self.kv_head = e.let(e.div(first_head, self.group))
-        self.position = e.let(tensors.table.position(row))
+        position = tensors.table.position(row)
+        self.position = e.let(position if some is None else T.if_then_else(some, position, -1))
         self.raw = e.shared(((heads + 2) * d,))  # q, k, v as the linear gave them
         self.shared = Shared.of(1, heads, d)
         self.key = e.shared((d,))
@@ -238,4 +259,5 @@ class DecodeBlock:
         has = T.And(
             self.position // SPLIT * SPLIT == first, e.mod(self.first_head, self.group) == 0
         )
+        has = T.And(has, self.position >= 0)
         e.when(has, lambda: e.over(d, self.threads, self.thread, store))

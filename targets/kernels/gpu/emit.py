@@ -139,9 +139,14 @@ def choose(condition: Expr, then: Callable[[], None], otherwise: Callable[[], No
     Not an `if`: TVM's search for missing barriers takes one around a launch for one around the
     barriers in it, and gives up where it would add one.
     """
-    for chosen, launches in ((condition, then), (T.Not(condition), otherwise)):
-        with T.serial(T.Cast("int32", chosen)):
-            launches()
+    perhaps(condition, then)
+    perhaps(T.Not(condition), otherwise)
+
+
+def perhaps(condition: Expr, emit: Callable[[], None]) -> None:
+    """Emit one of the launches of `choose`."""
+    with T.serial(T.Cast("int32", condition)):
+        emit()
 
 
 def over(count: int, threads: int, thread: Expr, emit: Callable[[Expr], None]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear import Operands, Plan, eight, finish, inverses_of
+from .linear_plan import Operands, Plan, eight, finish, inverses_of
 from .weights import GROUP, WORD, WORDS
 
 Words = Callable[[Any], list[Any]]  # of k: eight elements of a row of x, from k on

@@ -76,9 +76,9 @@ class GpuKernels:
         """Any head."""
         return attention(spec, self.limits)
 
-    def batch_table(self, _spec: BatchTableSpec) -> FusedKernel:
-        """(positions [n], sequences [n], page_indptr [r + 1], page_ids [p], table [2n + p])."""
-        return FusedKernel(compute=batch_table(self.limits))
+    def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
+        """(positions [n], sequences [n], query_indptr and page_indptr [r + 1], page_ids, table)."""
+        return batch_table(spec, self.limits)
 
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel:
         """(qkv [n, h + 2g, e], table, query_indptr, norms of q and k if any, pages, out)."""

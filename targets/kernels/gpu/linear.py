@@ -9,66 +9,21 @@ by their scale as they are added to the lane's sum. Then come the lanes' sums in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec, LinearSpec
 from . import emit as e
-from .elementwise import gated
+from .few_rows import launch_few_rows
 from .limits import GpuLimits
-from .norm import Load, inverses_rms
-from .weights import GROUP, WORD, Weights, stored_parameters
+from .linear_plan import Operands, Plan
+from .many_rows import launch_many_rows
+from .weights import Weights, stored_parameters
 
 FEW_ROWS = 8  # up to so many go to `few_rows`
 ROWS_TOGETHER = 4  # rows of a block of `few_rows`, if there is more than one
-MOST_LANES = 16
-FEW_THREADS = 128  # of a block of `few_rows`; they also add up a row's squares, for any kernel
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How one linear is cut."""
-
-    spec: FusedLinearSpec
-    limits: GpuLimits
-    lanes: int
-    groups: int
-
-    @staticmethod
-    def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
-        """The one plan of `spec`."""
-        groups = -(-spec.in_features // GROUP)
-        lanes = 1
-        while lanes < min(groups, MOST_LANES):
-            lanes *= 2
-        return Plan(spec, limits, lanes, groups)
-
-    @property
-    def few_threads(self) -> int:
-        """Of a block of `few_rows`, and of those that add up squares."""
-        return min(FEW_THREADS, self.limits.threads_per_block)
-
-    @property
-    def outputs(self) -> int:
-        """Columns of y that a thread of `few_rows` computes: fewer where there are few in all."""
-        return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
-
-
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """TIR buffers of a fused linear."""
-
-    x: Any  # [m, K]
-    weights: Weights
-    y: Any  # [m, width]
-    norm: Any = None  # [K]
-    residual: Any = None  # [m, width]
-    inverse: Any = None  # [m], of the root mean square; written for many rows
 
 
 def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
@@ -121,9 +76,6 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
     """Emit all kernels; the host chooses by the number of rows."""
-    from .few_rows import launch_few_rows
-    from .many_rows import launch_many_rows
-
     plan = Plan.of(spec, limits)
     e.choose(
         m <= FEW_ROWS,
@@ -134,37 +86,3 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
         ),
         lambda: launch_many_rows(plan, tensors, m),
     )
-
-
-def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
-    """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
-    assert plan.spec.norm_eps is not None
-    loads: list[Load] = [lambda k, row=row: x[row, k] for row in rows]
-    return inverses_rms(loads, plan.spec.in_features, thread, plan.few_threads, plan.spec.norm_eps)
-
-
-def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
-    """Emit the load of x[row, k : k + 8], normalised if `inverse` is given; 0 beyond K."""
-    if tensors.weights.whole_groups:
-        x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
-        if inverse is None:
-            return x
-        w = [v for half in (0, 4) for v in e.vector(tensors.norm, k + half)]
-        return [e.let(a * inverse * b) for a, b in zip(x, w, strict=True)]
-    return [e.let(one(plan, tensors, row, inverse, k + i)) for i in range(WORD)]
-
-
-def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
-    """x[row, k], normalised if `inverse` is given; 0 beyond K."""
-    x = tensors.x[row, k] if inverse is None else tensors.x[row, k] * inverse * tensors.norm[k]
-    if tensors.weights.whole_groups:
-        return x
-    return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
-
-
-def finish(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
-    """Emit the store of y[row, column], of the linear's sums (two if gated)."""
-    value = gated(*sums) if plan.spec.gated else sums[0]
-    if plan.spec.residual:
-        value = tensors.residual[row, column] + value
-    T.buffer_store(tensors.y, value, [row, column])

@@ -7,7 +7,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear import Operands, Plan, eight, finish, inverses_of, one
+from .linear_plan import Operands, Plan, eight, finish, inverses_of, one
 from .weights import GROUP, WORD, WORDS
 
 TILE_COLUMNS = 64  # rows of the weight

@@ -1,37 +1,39 @@
-"""Rotation, append and attention: one launch for short decode steps, two for any other.
+"""Rotation, append and attention: one launch for short decode steps, two or four for any other.
 
-The host chooses: every sequence has one row if there are as many rows as sequences; how long
-contexts can be, the number of page ids says.
+The host knows the sizes of a step alone. Every sequence has one row if there are as many rows as
+sequences, none has if there is one sequence of several rows; else the batch is a mixed one, and
+each row goes to the kernels for rows like it, which the batch table tells them. No row's context is
+longer than a split if there are no more page ids than a split has pages.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
 
-from ..kernel_set import FusedKernel
+from ..kernel_set import FusedKernel, Size
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attend import SPLIT
 from .attention import launch_rows
-from .batch_table import Table
-from .decode import PARTS, DecodeTensors, launch_decode, launch_split_decode
+from .batch_table import ROW, Table
+from .decode import DecodeTensors, launch_decode, launch_split_decode
 from .limits import GpuLimits
 from .rope import Load, RopeTensors, launch_rope
+from .splits import needed, pages_of, slots
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
     """See `KernelSet.paged_attention`."""
     h, g, d = spec.heads, spec.kv_heads, spec.head_dim
     names = norm_names(spec)
-    scratch = scratch_of(spec)
 
     def emit(b: dict[str, Any], s: dict[str, Any]) -> None:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
-        tensors = DecodeTensors(
-            b["qkv"], Table(b["table"]), norms, b["pages"], b["out"], b["parts"]
-        )
+        table = Table(b["table"])
+        rest = (b["pages"], b["out"], b["parts"])
+        tensors = DecodeTensors(b["qkv"], table, b["query_indptr"], norms, *rest)
         emit_attention(spec, limits, tensors, b["q"], s)
 
     func = e.prim_func(
@@ -42,12 +44,11 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", 2, g, spec.page_size, d), spec.kv_dtype),
             ("out", ("n", h, d), "float32"),
-            ("q", *scratch[0]),
-            ("parts", *scratch[1]),
+            *scratch_parameters(spec),
         ],
         emit,
     )
-    return FusedKernel(compute=func, scratch=scratch)
+    return FusedKernel(compute=func, scratch=scratch_of(spec))
 
 
 def norm_names(spec: PagedAttentionSpec) -> tuple[str, ...]:
@@ -55,41 +56,59 @@ def norm_names(spec: PagedAttentionSpec) -> tuple[str, ...]:
     return () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
 
 
-def scratch_of(spec: PagedAttentionSpec) -> tuple[tuple[tuple[int | str, ...], str], ...]:
+def scratch_parameters(spec: PagedAttentionSpec) -> list[e.Parameter]:
+    """The parameters that `scratch_of` is the memory for."""
+    h, d = spec.heads, spec.head_dim
+    return [("q", ("n", h, d), "float32"), ("parts", ("w", h, d + 2), "float32")]
+
+
+def scratch_of(spec: PagedAttentionSpec) -> tuple[tuple[tuple[Size, ...], str], ...]:
     """Memory of the paths that take several launches: rotated q, and states of splits."""
     h, d = spec.heads, spec.head_dim
-    return ((("n", h, d), "float32"), ((PARTS, h, d + 2), "float32"))
+
+    def own(sizes: Any) -> Any:
+        return slots(spec.page_size, sizes)
+
+    return ((("n", h, d), "float32"), ((own, h, d + 2), "float32"))
 
 
 def emit_attention(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, q: Any, s: dict[str, Any]
 ) -> None:
-    """Emit all paths, and the host's choice; `s` has the sizes n, t and r1."""
-    n = s["n"]
-    splits = splits_of(spec, s)
+    """Emit all paths, and the host's choice; `s` has the sizes n, t, r1 and w."""
+    n, choice = s["n"], Choice.of(spec, s)
 
     def several() -> None:
         rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
         launch_rope(spec.rope(), limits, rope, n, range(spec.heads + 2 * spec.kv_heads))
         launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
 
-    e.choose(
-        s["r1"] == n + 1,
-        lambda: e.choose(
-            is_long(n, splits),
-            lambda: launch_split_decode(spec, limits, tensors, n, splits),
-            lambda: launch_decode(spec, limits, tensors, n),
-        ),
-        several,
+    e.perhaps(choice.whole, lambda: launch_decode(spec, limits, tensors, n))
+    e.perhaps(choice.several, several)
+    e.perhaps(
+        choice.splits,
+        lambda: launch_split_decode(spec, limits, tensors, s["w"], s["r1"] - 1),
     )
 
 
-def splits_of(spec: PagedAttentionSpec, s: dict[str, Any]) -> Any:
-    """Bound of the splits of any row, int32, from the number of page ids."""
-    pages = s["t"] - 2 * s["n"]
-    return T.max((pages * spec.page_size + SPLIT - 1) // SPLIT, T.int32(1))
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which kernels a step takes: one of the first two, or the last, or the last two."""
 
+    whole: Any  # decode rows, each in one piece
+    several: Any  # rows of sequences that have several
+    splits: Any  # decode rows in splits
 
-def is_long(n: Any, splits: Any) -> Any:
-    """Whether the rows' splits are to be shared among blocks, and there is memory for it."""
-    return T.And(splits > 1, n * splits <= PARTS)
+    @staticmethod
+    def of(spec: PagedAttentionSpec, s: dict[str, Any]) -> Choice:
+        """Conditions of the sizes n, t, r1 and w."""
+        n, r = s["n"], s["r1"] - 1
+        pages = s["t"] - ROW * n - s["w"]
+        alone, one = r == n, r == 1  # row a sequence; sequence
+        enough = needed(spec.page_size, pages, r) <= s["w"]
+        long = T.And(enough, pages > pages_of(spec.page_size))
+        return Choice(
+            T.And(alone, T.Not(long)),
+            T.Not(alone),
+            T.Or(T.And(alone, long), T.And(T.And(T.Not(alone), T.Not(one)), enough)),
+        )

@@ -14,14 +14,14 @@ from tvm.script import tirx as T
 from ..kernel_set import FusedKernel
 from ..specs import PagedAttentionSpec, QkvAttentionSpec
 from . import emit as e
-from . import linear
+from . import linear, linear_plan
 from .attend import bytes_of
 from .attention import MOST_SHARED, heads_of_block
 from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
 from .few_rows import Words, multiply
 from .limits import GpuLimits
-from .paged_attention import emit_attention, is_long, scratch_of, splits_of
+from .paged_attention import Choice, emit_attention, scratch_of, scratch_parameters
 from .rope import Load, threads_of
 from .weights import WORD
 
@@ -56,17 +56,17 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
         if both is not None:
             norms = (lambda k: both[0, k], lambda k: both[1, k])
         table, qkv = Table(b["table"]), _Heads(b["y"], d)
-        tensors = DecodeTensors(qkv, table, norms, b["pages"], b["out"], b["parts"])
+        rest = (b["pages"], b["out"], b["parts"])
+        tensors = DecodeTensors(qkv, table, b["query_indptr"], norms, *rest)
         operands = linear.operands(fused, b)
-        n, splits = s["n"], splits_of(attention, s)
+        n = s["n"]
 
         def apart() -> None:
             linear.emit(fused, limits, operands, n)
             emit_attention(attention, limits, tensors, b["q"], s)
 
-        short = T.And(s["r1"] == n + 1, T.Not(is_long(n, splits)))
         e.choose(
-            T.And(short, n <= FEW_ROWS),
+            T.And(Choice.of(attention, s).whole, n <= FEW_ROWS),
             lambda: _launch(spec, limits, operands, tensors, n),
             apart,
         )
@@ -79,10 +79,9 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             *([("norms", (2, d), "float32")] if has_norms else []),
             ("pages", ("count", 2, g, attention.page_size, d), attention.kv_dtype),
             ("out", ("n", h, d), "float32"),
-            ("q", *scratch[0]),
-            ("parts", *scratch[1]),
-            ("y", *scratch[2]),
-            *(("inverse", *x) for x in inverse),
+            *scratch_parameters(attention),
+            ("y", ("n", fused.width), "float32"),
+            *(("inverse", ("n",), "float32") for _ in inverse),
         ],
         emit,
     )
@@ -92,7 +91,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
 def _launch(
     spec: QkvAttentionSpec,
     limits: GpuLimits,
-    operands: linear.Operands,
+    operands: linear_plan.Operands,
     tensors: DecodeTensors,
     n: Any,
 ) -> None:
@@ -115,16 +114,20 @@ def _partial(limits: GpuLimits) -> int:
 
 
 def _compute_qkv(
-    spec: QkvAttentionSpec, limits: GpuLimits, operands: linear.Operands, work: DecodeBlock
+    spec: QkvAttentionSpec, limits: GpuLimits, operands: linear_plan.Operands, work: DecodeBlock
 ) -> None:
     """Emit what `DecodeBlock.load_qkv` loads."""
-    plan, d, threads = linear.Plan.of(spec.linear, limits), spec.attention.head_dim, work.threads
+    plan, d, threads = (
+        linear_plan.Plan.of(spec.linear, limits),
+        spec.attention.head_dim,
+        work.threads,
+    )
     inverse = None
     if spec.linear.norm_eps is not None:
-        (inverse,) = linear.inverses_of(plan, operands.x, [work.row], work.thread)
+        (inverse,) = linear_plan.inverses_of(plan, operands.x, [work.row], work.thread)
 
     def load(k: Any) -> list[Any]:
-        return linear.eight(plan, operands, work.row, inverse, k)
+        return linear_plan.eight(plan, operands, work.row, inverse, k)
 
     words: Words = load
     if _x_fits(spec.attention, limits, work.heads, plan.groups * 32):

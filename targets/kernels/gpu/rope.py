@@ -69,7 +69,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
 def launch_rope(
     spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
 ) -> None:
-    """Emit the kernel for some heads of qkv."""
+    """Emit the kernel for some heads of qkv, of the rows that have no slots."""
     threads = threads_of(limits)
 
     def emit(block: Any, row: Any, t: Any) -> None:
@@ -116,16 +116,22 @@ def _head(
             lambda: slot.store(1, head - (h + g), k, x[k]),
         )
 
-    if heads.stop <= h:
-        e.over(size, threads, thread, query)
-    elif heads.start >= h:
-        e.over(size, threads, thread, cache)
-    else:
-        e.either(
-            head < h,
-            lambda: e.over(size, threads, thread, query),
-            lambda: e.over(size, threads, thread, cache),
-        )
+    def store() -> None:
+        if heads.stop <= h:
+            e.over(size, threads, thread, query)
+        elif heads.start >= h:
+            e.over(size, threads, thread, cache)
+        else:
+            e.either(
+                head < h,
+                lambda: e.over(size, threads, thread, query),
+                lambda: e.over(size, threads, thread, cache),
+            )
+
+    # What is computed in vain for a row that has slots is little. A branch around the barriers
+    # above would be allowed, the whole block takes it; PoCL 3.1 gives wrong numbers for one.
+    slot = e.let(tensors.rows.slot(row))
+    e.when(slot < 0, store)
 
 
 def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range) -> Load:

@@ -1,0 +1,72 @@
+// Compiled libraries of a device kind in this process: one for the same bytes, while a module has
+// it.
+#ifndef WHERRY_ENGINE_BACKENDS_LIBRARY_H_
+#define WHERRY_ENGINE_BACKENDS_LIBRARY_H_
+
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "support/hash.h"
+
+namespace wherry::backends {
+
+// The functions of a library's kernels. They stay until the process ends, and are small: the host's
+// code of a file that is loaded twice remembers the function objects of the first module, which may
+// be gone. The kernels go with the last module that has these bytes, and come back with the next.
+//
+// Library: constructed from its bytes, which `bytes()` gives; `has(name)` and `launch(name, args)`.
+template <typename Library>
+class LibraryFunctions {
+ public:
+  // Those of these bytes, and the library, to be held by the module. Throws what its constructor
+  // throws.
+  static std::pair<LibraryFunctions*, std::shared_ptr<Library>> open(const std::string& bytes) {
+    static std::mutex mutex;
+    static auto* all = new std::map<std::pair<uint64_t, size_t>, LibraryFunctions>();
+    std::lock_guard<std::mutex> lock(mutex);
+    LibraryFunctions& own = (*all)[{Hash().text(bytes).value(), bytes.size()}];
+    std::shared_ptr<Library> library = own.library();
+    if (library == nullptr) {
+      library = std::make_shared<Library>(bytes);
+      std::lock_guard<std::mutex> change(own.mutex_);
+      own.library_ = library;
+    } else if (library->bytes() != bytes) {
+      TVM_FFI_THROW(RuntimeError) << "two libraries have one hash: load them in two processes";
+    }
+    return {&own, std::move(library)};
+  }
+
+  // None if the library has no kernel of that name.
+  tvm::ffi::Optional<tvm::ffi::Function> function(const Library& library, const std::string& name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto made = functions_.find(name);
+    if (made != functions_.end()) return made->second;
+    if (!library.has(name)) return std::nullopt;
+    auto launch = [this, name](tvm::ffi::PackedArgs args, tvm::ffi::Any*) {
+      std::shared_ptr<Library> current = this->library();
+      if (current == nullptr) TVM_FFI_THROW(RuntimeError) << name << ": its library was unloaded";
+      current->launch(name, args);
+    };
+    return functions_.emplace(name, tvm::ffi::Function::FromPacked(launch)).first->second;
+  }
+
+ private:
+  std::shared_ptr<Library> library() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return library_.lock();
+  }
+
+  std::mutex mutex_;
+  std::weak_ptr<Library> library_;
+  std::map<std::string, tvm::ffi::Function> functions_;
+};
+
+}  // namespace wherry::backends
+
+#endif  // WHERRY_ENGINE_BACKENDS_LIBRARY_H_

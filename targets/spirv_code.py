@@ -1,0 +1,72 @@
+"""SPIR-V changed word by word, of modules that naga made of WGSL.
+
+Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20 and 3.42.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+_HEADER_WORDS, _WORKGROUP, _NO_CONTRACTION = 5, 4, 42
+_OP_CONSTANT_NULL, _OP_VARIABLE, _OP_STORE, _OP_DECORATE, _OP_MEMBER_DECORATE = 46, 59, 62, 71, 72
+_CONTRACTED = (129, 131, 133)  # OpFAdd, OpFSub, OpFMul
+
+
+def without_zeroing(code: bytes) -> bytes:
+    """Drop the stores that fill shared memory with zeros when a kernel starts.
+
+        if (LocalInvocationIndex == 0) { OpStore %shared %null }        if (...) {}
+
+    WGSL wants them. Our kernels read no shared memory that they did not write, one thread would
+    write it all, and drivers turn each into thousands of instructions.
+    """
+    words = _words(code)
+    nulls, shared, kept = set(), set(), list(words[:_HEADER_WORDS])
+    for opcode, instruction in _instructions(words):
+        operands = instruction[1:]
+        if opcode == _OP_CONSTANT_NULL:
+            nulls.add(operands[1])
+        elif opcode == _OP_VARIABLE and operands[2] == _WORKGROUP:
+            shared.add(operands[1])
+        if not (opcode == _OP_STORE and operands[0] in shared and operands[1] in nulls):
+            kept += instruction
+    return _bytes(kept)
+
+
+def without_contraction(code: bytes) -> bytes:
+    """Forbid drivers to make one rounding of the two of a product and a sum.
+
+        %3 = OpFMul %1 %2                     OpDecorate %3 NoContraction   (and of sums)
+
+    They may choose differently in two kernels that must agree; where one rounding is meant, kernels
+    say `fma`. WGSL has no word for it.
+    """
+    words = _words(code)
+    results = [i[2] for opcode, i in _instructions(words) if opcode in _CONTRACTED]
+    added = [w for r in results for w in (3 << 16 | _OP_DECORATE, r, _NO_CONTRACTION)]
+    kept, decorated = list(words[:_HEADER_WORDS]), False
+    for opcode, instruction in _instructions(words):
+        is_decoration = opcode in (_OP_DECORATE, _OP_MEMBER_DECORATE)
+        if is_decoration and not decorated:  # any order among them is right
+            kept, decorated = kept + added, True
+        kept += instruction
+    assert decorated, "a kernel binds tensors, which is a decoration"
+    return _bytes(kept)
+
+
+def _words(code: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(code) // 4}I", code)
+
+
+def _bytes(words: list[int]) -> bytes:
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Opcode and words of each."""
+    at = _HEADER_WORDS
+    while at < len(words):
+        length = words[at] >> 16
+        yield words[at] & 0xFFFF, words[at : at + length]
+        at += length

@@ -1,0 +1,47 @@
+"""Words of TVM's that no caller can stop: it writes them to the process's stderr."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_lines(pattern: str) -> Iterator[None]:
+    """While it is entered, lines in which `pattern` is found do not reach stderr; others do.
+
+    Of the whole process, at the file: what writes them is no Python code.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    source, sink = os.pipe()
+    os.dup2(sink, 2)
+    os.close(sink)
+    thread = threading.Thread(target=_pass_on, args=(source, kept, re.compile(pattern.encode())))
+    thread.start()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)  # closes the pipe: the thread comes to its end
+        thread.join()
+        os.close(source)
+        os.close(kept)
+
+
+def _pass_on(source: int, kept: int, pattern: re.Pattern[bytes]) -> None:
+    rest = b""
+    while piece := os.read(source, 1 << 16):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            if not pattern.search(line):
+                os.write(kept, line + b"\n")
+        if rest and not rest.startswith(b"["):  # TVM's begin so; a progress bar must not wait
+            os.write(kept, rest)
+            rest = b""
+    if rest and not pattern.search(rest):
+        os.write(kept, rest)
