@@ -41,12 +41,14 @@ class Assembler:
 
     Attributes:
         sampled: tokens so far, a stop token included.
+        cached: tokens of the prompt that were found in the prefix cache.
+        drafted: tokens guessed ahead; accepted: of them, right.
         finish: why the choice ended; None while it goes on.
         must_abort: it ended by a stop string, of which the core knows nothing.
     """
 
     def __init__(self, job: Job, plan: Plan, tokenizer: Tokenizer, stops: StopAutomaton) -> None:
-        self._index = job.index
+        self.index = job.index
         self._stop_ids = frozenset(job.params.stop_ids)
         self._tokenizer = tokenizer
         context = job.prompt if plan.continues and not plan.echo else ()
@@ -58,7 +60,7 @@ class Assembler:
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
         self._decoded = 0  # characters that came out of the detokenizer
         self._given = 0  # characters that were given out
-        self.sampled = 0
+        self.sampled = self.cached = self.drafted = self.accepted = 0
         self.finish: FinishReason | None = None
         self.must_abort = False
 
@@ -68,7 +70,7 @@ class Assembler:
         Raises:
             WherryError: the core gave the request up.
         """
-        delta = Delta(self._index)
+        delta = Delta(self.index)
         for event in events:
             if self.finish is None:
                 delta.text += self._accept(event)
@@ -88,6 +90,8 @@ class Assembler:
             return text
         if event.token >= 0:
             self.sampled += 1
+            self.cached = event.cached_tokens
+            self.drafted, self.accepted = event.drafted_tokens, event.accepted_tokens
         if event.token >= 0 and event.token not in self._stop_ids:
             text += self._text(event)
         if event.finish == Finish.STOP:  # a stop id, or the token that completes a grammar

@@ -12,7 +12,7 @@ from .assembler import Assembler, Delta
 from .core import Event
 from .dispatcher import Dispatcher, Sink
 from .plan import Plan
-from .protocol import Usage
+from .protocol import CompletionTokensDetails, PromptTokensDetails, Usage
 from .stop_strings import StopAutomaton
 from .tokenizer import Tokenizer
 
@@ -51,9 +51,19 @@ class Generation:
     @property
     def usage(self) -> Usage:
         """Tokens so far."""
-        sampled = sum(choice.sampled for choice in self._choices.values())
+        choices = self._choices.values()
+        sampled = sum(choice.sampled for choice in choices)
         prompt = self.plan.prompt_tokens
-        return Usage(prompt, sampled, prompt + sampled)
+        accepted = sum(choice.accepted for choice in choices)
+        drafted = sum(choice.drafted for choice in choices)
+        return Usage(
+            prompt,
+            sampled,
+            prompt + sampled,
+            # Of the choices of one prompt the first computed what the others found.
+            PromptTokensDetails(sum(c.cached for c in choices if c.index % self.plan.n == 0)),
+            CompletionTokensDetails(accepted, drafted - accepted),
+        )
 
     def push(self, events: Sequence[Event]) -> list[Delta]:
         """What events add: one delta for each choice that they concern and that was still open.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from .requests import ChatRequest, CompletionRequest, Message, SamplingRequest
 from .sampling_fields import SamplingPlanner
 from .tokenizer import Tokenizer, TooManyTokens
 
+MAX_PREDICTED = 16  # characters a token of a predicted output; what is beyond is not looked at
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
 _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
 
@@ -40,6 +42,7 @@ class Plan:
     continues: bool  # the output continues the prompt's text, rather than being a text of its own
     echo: bool = False  # the prompt's text comes before the output
     prompt_tokens: int  # each prompt once, whatever n
+    n: int  # choices of each prompt; their jobs follow each other
     include_usage: bool
 
 
@@ -85,7 +88,14 @@ class Planner:
         if request.top_logprobs and not wanted:
             raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
         params = self._params(request, asked, request.top_logprobs or 0)
+        if predicted := _predicted_text(request):
+            text = predicted[: MAX_PREDICTED * self.context]
+            params = replace(params, prediction=tuple(self._prediction(text, caller)))
         return self._plan(request, [prompt], params, wanted, "messages", continues=False)
+
+    def _prediction(self, text: str, caller: Caller) -> list[int]:
+        caller.check()
+        return self.tokenizer.encode(text, add_special_tokens=False)[: self.context]
 
     def completion(self, request: CompletionRequest, caller: Caller) -> Plan:
         """Plan completions: `n` choices for each prompt, in the order of the prompts.
@@ -149,6 +159,7 @@ class Planner:
             logprobs=logprobs,
             continues=continues,
             prompt_tokens=sum(map(len, prompts)),
+            n=n,
             include_usage=bool(request.stream_options and request.stream_options.include_usage),
         )
 
@@ -185,7 +196,14 @@ class Planner:
             tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
         params = planner.params(request, max_tokens=max_tokens)
-        return replace(params, top_logprobs=top, grammar=self._grammar(request))
+        return replace(
+            params,
+            top_logprobs=top,
+            grammar=self._grammar(request),
+            user=_number_of(request.safety_identifier or request.user),
+            salt=_number_of(request.cache_salt),
+            max_drafts=-1 if request.max_drafts is None else request.max_drafts,
+        )
 
     def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
         """What the output is held to; blocks while it is compiled.
@@ -196,6 +214,21 @@ class Planner:
         asked = {name: getattr(request, name) for name in FIELDS}
         constraint = constraint_of(asked, self.tokenizer.is_special)
         return self.compile_grammar(constraint) if constraint else None
+
+
+def _predicted_text(request: ChatRequest) -> str:
+    """What the answer is expected to repeat; "" if nothing is."""
+    if request.prediction is None:
+        return ""
+    content = request.prediction.content
+    return content if isinstance(content, str) else "".join(part.text or "" for part in content)
+
+
+def _number_of(name: str | None) -> int:
+    """What the core knows a user or a salt by; 0 for none. Two names share none in practice."""
+    if not name:
+        return 0
+    return int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:8], "big")
 
 
 def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:

@@ -30,12 +30,31 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(slots=True)
+class PromptTokensDetails(Shape):
+    """Of the prompt's tokens."""
+
+    cached_tokens: int = 0  # found in the prefix cache, each prompt once
+
+
+@dataclass(slots=True)
+class CompletionTokensDetails(Shape):
+    """Guesses that were made ahead; rejected ones are in no other count."""
+
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
+
+
+@dataclass(slots=True)
 class Usage(Shape):
     """Tokens; a stop token that was sampled counts as completion, prompts of `n` choices once."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptTokensDetails = field(default_factory=PromptTokensDetails)
+    completion_tokens_details: CompletionTokensDetails = field(
+        default_factory=CompletionTokensDetails
+    )
 
 
 @dataclass(slots=True)

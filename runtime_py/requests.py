@@ -111,7 +111,10 @@ class SamplingRequest(_Shape, SamplingFields):
     stop: StopString | list[StopString] | None = Field(None, max_length=1024)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    user: str | None = None
+    user: str | None = Field(None, max_length=1024)
+    safety_identifier: str | None = Field(None, max_length=1024)
+    cache_salt: str | None = Field(None, max_length=1024)  # vLLM's: who shares cached prefixes
+    max_drafts: int | None = Field(None, ge=0, le=64)  # tokens guessed ahead; 0: none
     response_format: dict[str, Any] | None = None
     structured_outputs: dict[str, Any] | None = None
     guided_json: dict[str, Any] | str | bool | None = None
@@ -127,6 +130,13 @@ class SamplingRequest(_Shape, SamplingFields):
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
+class Prediction(_Shape):
+    """What the answer is expected to repeat: it costs less time where it does."""
+
+    type: Literal["content"] = "content"
+    content: Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
+
+
 class ChatRequest(SamplingRequest):
     """POST /v1/chat/completions."""
 
@@ -135,6 +145,7 @@ class ChatRequest(SamplingRequest):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
     chat_template_kwargs: dict[str, Any] | None = None
+    prediction: Prediction | None = None
 
 
 class CompletionRequest(SamplingRequest):
@@ -147,8 +158,8 @@ class CompletionRequest(SamplingRequest):
 
 # Fields that clients send and that cannot change what the model writes here.
 _NO_EFFECT = frozenset(
-    "metadata prediction prompt_cache_key prompt_cache_retention safety_identifier service_tier "
-    "store user parallel_tool_calls".split()
+    "metadata prompt_cache_key prompt_cache_retention service_tier store "
+    "parallel_tool_calls".split()
 )
 # Fields whose neglect would change the answer; each with the values that ask for nothing.
 _MEANINGFUL: dict[str, tuple[Any, ...]] = {
@@ -243,10 +254,7 @@ def request_error(error: ValidationError) -> RequestError:
 
 def ignored(request: SamplingRequest) -> list[str]:
     """Names of the fields that were sent and have no effect."""
-    sent = {name for name, value in (request.model_extra or {}).items() if value is not None}
-    if request.user is not None:
-        sent.add("user")
-    return sorted(sent)
+    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
 
 
 def unknown(request: SamplingRequest) -> list[str]:
