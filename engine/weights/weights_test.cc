@@ -116,6 +116,34 @@ TEST(a_damaged_packed_file_is_made_again) {
   }
 }
 
+TEST(a_flip_anywhere_in_the_packed_file_never_reaches_the_weights) {
+  Example example;
+  std::string packed = example.folder.path() + "/packed";
+  example.load(packed);
+  const std::string path = example.only_file(), content = read_file(path);
+  const std::string name = "packed/" + std::filesystem::path(path).filename().string();
+  for (size_t i = 0; i < content.size(); i += 5) {
+    std::string damaged = content;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x40);
+    example.folder.write(name, damaged);
+    example.check(example.load(packed));
+  }
+}
+
+TEST(a_stored_tensor_that_changes_under_its_packed_file_is_named) {
+  Example example;
+  const std::string packed = example.folder.path() + "/packed";
+  const std::string shard = example.folder.path() + "/shard.bin";
+  example.load(packed);
+  auto time = std::filesystem::last_write_time(shard);
+  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // r is y as it is stored
+  std::filesystem::last_write_time(shard, time);
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, example.load(packed)), "y in " + shard);
+  example.write({1, 2, 3, 5, 10, 20, 30, 40});  // x is packed: the file has it
+  std::filesystem::last_write_time(shard, time);
+  example.check(example.load(packed));
+}
+
 TEST(the_file_belongs_to_one_library_and_its_weights) {
   Example example;
   TensorCache cache = TensorCache::open(example.folder.path());
