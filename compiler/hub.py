@@ -30,12 +30,11 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # lazy there
 
-from wherry.artifact import write_atomically
+from wherry.artifact import SIDE_FILES, write_atomically
 from wherry.errors import ModelError, ResourceError
 from wherry.locks import making
 
 from .checkpoint import INDEX, SINGLE
-from .folder import SIDE_FILES
 from .progress import Progress
 
 logger = logging.getLogger(__name__)

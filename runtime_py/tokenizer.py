@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import tokenizers
 
 from wherry.errors import ModelError
+from wherry.json_file import read_object
 
 from .token_bytes import TokenBytes, token_bytes_of
 
@@ -27,12 +27,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return read_object(path)
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}.") from e
     except ValueError as e:
-        raise ModelError(f"{path} is not JSON: {e}") from e
-    if not isinstance(value, dict):
-        raise ModelError(f"{path} holds a {type(value).__name__}, not an object")
-    return value
+        raise ModelError(f"{path} is not JSON, or no object: {e}.") from e
 
 
 class Tokenizer:
