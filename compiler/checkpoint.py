@@ -7,7 +7,6 @@ count as this process's memory, and a file cut short would end it with a signal.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
+from wherry.json_file import parse_object, read_object
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -40,6 +40,7 @@ class TensorFile:
     dtype: str  # as safetensors spells it
     shape: tuple[int, ...]
     offset: int  # bytes from the beginning of the file
+    stop: int  # where it ends, likewise
 
     @property
     def nbytes(self) -> int:
@@ -161,7 +162,7 @@ def _nothing_to_read(folder: Path) -> str:
 
 def _read_index(path: Path) -> dict[str, str]:
     try:
-        weight_map = json.loads(path.read_text())["weight_map"]
+        weight_map = read_object(path)["weight_map"]
         items = {str(tensor): str(file) for tensor, file in weight_map.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise ModelError(f"{path} is damaged: it has no readable weight_map ({e!r}).") from e
@@ -181,23 +182,41 @@ def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
             )
         header = f.read(length)
     try:
-        entries = json.loads(header)
+        entries = parse_object(header)
         entries.pop("__metadata__", None)
         tensors = {name: _tensor(path, 8 + length, e) for name, e in entries.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise ModelError(f"{path} has a damaged header ({e!r}); download it again.") from e
-    end = max((t.offset + t.nbytes for t in tensors.values()), default=8 + length)
-    if end > size:
+    end = _end(path, tensors, 8 + length)
+    if end != size:
         raise ModelError(f"{path} has {size} bytes instead of {end}; download it again.")
     return tensors, header
 
 
+def _end(path: Path, tensors: Mapping[str, TensorFile], base: int) -> int:
+    """Where the last tensor ends. They lie one behind the other from `base` on.
+
+    Raises:
+        ModelError: there are gaps, or tensors that overlap.
+    """
+    end = base
+    for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].offset, item[1].stop)):
+        if tensor.offset != end:
+            raise ModelError(
+                f"{path} has a damaged header ({name} begins at byte {tensor.offset}, what is "
+                f"before it ends at {end}); download it again."
+            )
+        end = tensor.stop
+    return end
+
+
 def _tensor(path: Path, base: int, entry: Mapping[str, Any]) -> TensorFile:
     start, stop = entry["data_offsets"]
-    shape = tuple(int(n) for n in entry["shape"])
-    tensor = TensorFile(path, str(entry["dtype"]), shape, base + start)
-    if min(shape, default=0) < 0 or start < 0:
-        raise ValueError("negative numbers")
+    shape = tuple(entry["shape"])
+    numbers = [start, stop, *entry["shape"]]
+    if any(type(n) is not int or not 0 <= n < 2**63 for n in numbers) or stop < start:
+        raise ValueError(f"{entry['shape']} at {start} to {stop}")
+    tensor = TensorFile(path, str(entry["dtype"]), shape, base + start, base + stop)
     if tensor.dtype in _DTYPES and tensor.nbytes != stop - start:
         raise ValueError(f"{shape} {tensor.dtype} in {stop - start} bytes")
     return tensor

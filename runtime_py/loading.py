@@ -23,12 +23,12 @@ from wherry.cuda_driver import require_code
 from wherry.errors import ArtifactError, UsageError
 from wherry.locks import touch
 
-from . import chat_template, jit, memory
+from . import chat_template, generation_config, jit, memory
 from .core import Core
 from .core_library import open_core, open_runtime
 from .core_native import NativeCore
 from .load_options import CompileOptions, LoadOptions
-from .tokenizer import Tokenizer, read_json
+from .tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
 LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
@@ -213,4 +213,4 @@ def tokenizer_of(
     """
     tokenizer = Tokenizer.from_folder(folder)
     template = chat_template.from_folder(folder, tokenizer.special_tokens)
-    return tokenizer, template, read_json(folder / "generation_config.json")
+    return tokenizer, template, generation_config.read(folder)

@@ -94,6 +94,10 @@ def test_a_file_cut_after_it_was_opened_is_noticed(tmp_path):
         {"dtype": "F32", "shape": [5, 12]},
         {"dtype": "F32", "shape": "big", "data_offsets": [0, 240]},
         7,
+        {"dtype": "F32", "shape": [5, 12.0], "data_offsets": [0, 240]},
+        {"dtype": "F32", "shape": [5, 12], "data_offsets": [0, 2**70]},
+        {"dtype": "F32", "shape": [5, 11], "data_offsets": [20, 240]},
+        {"dtype": "F32", "shape": [True, 60], "data_offsets": [0, 240]},
     ],
 )
 def test_a_damaged_header_is_refused(tmp_path, entry):
@@ -102,6 +106,33 @@ def test_a_damaged_header_is_refused(tmp_path, entry):
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(ModelError, match="damaged header"):
         open_checkpoint(tmp_path)
+
+
+def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
+    """As the safetensors library does: something is wrong with whatever wrote the file."""
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A, "b": A}, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"x")
+    with pytest.raises(ModelError, match=rf"has {len(whole) + 1} bytes instead of {len(whole)}"):
+        open_checkpoint(tmp_path)
+    for start in (200, 280):
+        entries = {
+            "a": {"dtype": "F32", "shape": [60], "data_offsets": [0, 240]},
+            "b": {"dtype": "F32", "shape": [60], "data_offsets": [start, start + 240]},
+        }
+        header = json.dumps(entries).encode()
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(start + 240))
+        with pytest.raises(ModelError, match=f"b begins at byte .*{start + len(header) + 8}"):
+            open_checkpoint(tmp_path)
+
+
+def test_a_deep_header_is_refused(tmp_path):
+    for text in (b'{"a":' * 50_000, b'{"__metadata__": ' + b"[" * 200 + b"]" * 200 + b"}"):
+        data = len(text).to_bytes(8, "little") + text
+        (tmp_path / "model.safetensors").write_bytes(data)
+        with pytest.raises(ModelError, match="damaged header"):
+            open_checkpoint(tmp_path)
 
 
 def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):
