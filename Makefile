@@ -1,6 +1,7 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
 #   make test    install into .venv and check everything that CI checks
+#   make nightly the tests that take minutes: damaged files and requests by the thousand
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +11,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test lint native python installed format clean
+.PHONY: demo test nightly lint native python installed format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -33,6 +34,9 @@ native: $(VENV)/.tested
 
 python: native
 	$(BIN)/python -m pytest
+
+nightly: native
+	$(BIN)/python -m pytest -m nightly
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested
