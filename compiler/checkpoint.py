@@ -7,6 +7,7 @@ count as this process's memory, and a file cut short would end it with a signal.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -29,6 +30,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in _DTYPES.items()}
+_FILE_NAME = re.compile(r"\w[\w.+ -]{0,200}", re.ASCII)
 _LONGEST_HEADER = 100_000_000  # bytes, as the safetensors library has it
 
 
@@ -166,9 +168,10 @@ def _read_index(path: Path) -> dict[str, str]:
         items = {str(tensor): str(file) for tensor, file in weight_map.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise ModelError(f"{path} is damaged: it has no readable weight_map ({e!r}).") from e
-    outside = sorted({f for f in items.values() if Path(f).name != f})
+    outside = sorted({f for f in items.values() if not _FILE_NAME.fullmatch(f)})
     if outside:
-        raise ModelError(f"{path} names files outside of its folder:\n{listing(outside)}")
+        shown = listing(repr(f[:100]) for f in outside)
+        raise ModelError(f"{path} names files that are no files of its folder:\n{shown}")
     return items
 
 

@@ -26,7 +26,7 @@ from ..support.tiny_compiled import compile_tiny
 from . import mutate
 
 pytestmark = pytest.mark.cpu
-FEW, MANY = 12, 1500  # cases of a file
+FEW, MANY = 12, 400  # cases of a file
 Damage = Callable[[bytes, random.Random], bytes]
 
 
