@@ -149,8 +149,15 @@ def native_core(
     except OSError as e:  # a read-only cache costs time and memory, nothing else
         _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
     before = _inodes(packed)
+    shards = [folder / name for name in folder_shards(folder)]
+    known = bool(before) and integrity.seen(packed, [*before, *shards])
+    if known:  # once a start of the machine is enough
+        options = {**options, "check_weights": 0}
     core = NativeCore(open_core(), library, folder, device, options, config)
-    _look_at_packed(before, _inodes(packed))
+    after = _inodes(packed)
+    _look_at_packed(before, after)
+    if after and not known:
+        integrity.see(packed, [*_inodes(packed), *shards])
     return core
 
 

@@ -135,8 +135,8 @@ class Loader {
     const uint64_t key = packed_key(metadata_, cache_, options_.library_hash);
     const std::string path = packed_path(options_.pack_dir, key);
     auto file = PackedFile::open(path, key, layout_);
-    if (file) check_outside(*file);
-    if (!file || !file->intact(options_.threads)) {
+    if (file && options_.check) check_outside(*file);
+    if (!file || (options_.check && !file->intact(options_.threads))) {
       write(path, key);
       file = PackedFile::open(path, key, layout_);
       if (!file) throw Error(WHERRY_INTERNAL, path + " changed while it was written");

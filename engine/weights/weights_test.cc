@@ -43,8 +43,9 @@ struct Example {
         {"name": "x", "shape": [4], "dtype": "float32", "nbytes": 16, "byteOffset": 0},
         {"name": "y", "shape": [4], "dtype": "float32", "nbytes": 16, "byteOffset": 16}]}]})");
   }
-  std::vector<ffi::Tensor> load(const std::string& pack_dir) {
+  std::vector<ffi::Tensor> load(const std::string& pack_dir, bool check = true) {
     WeightsOptions options;
+    options.check = check;
     options.pack_dir = pack_dir;
     options.library_hash = library_hash;
     return load_params(metadata, TensorCache::open(folder.path()), options,
@@ -128,6 +129,21 @@ TEST(a_flip_anywhere_in_the_packed_file_never_reaches_the_weights) {
     example.folder.write(name, damaged);
     example.check(example.load(packed));
   }
+}
+
+TEST(what_the_caller_knows_to_be_whole_is_not_read) {
+  Example example;
+  const std::string packed = example.folder.path() + "/packed";
+  example.load(packed);
+  const std::string path = example.only_file();
+  std::string damaged = read_file(path);
+  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // of p
+  example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
+  auto params = example.load(packed, false);
+  CHECK_EQ(std::string(static_cast<const char*>(params[0].data_ptr()), 4), damaged.substr(256, 4));
+  damaged[0] = 'X';  // the header is always looked at
+  example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
+  example.check(example.load(packed, false));
 }
 
 TEST(a_stored_tensor_that_changes_under_its_packed_file_is_named) {

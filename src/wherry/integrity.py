@@ -90,6 +90,21 @@ def verified(folder: Path, *, lazily: Iterable[str] = (), machine: bool = True) 
     return manifest
 
 
+def seen(name: Path, files: Collection[Path]) -> bool:
+    """Whether `see` was told of these very files, unchanged, since the machine was started."""
+    kept, boot = _read(_stamp(name)), _boot()
+    return bool(files and boot) and kept == {"boot": boot, "files": _identities(files)}
+
+
+def see(name: Path, files: Collection[Path]) -> None:
+    """Remember that `files` were found whole, by other means than SHA-256; see `seen`."""
+    _write(_stamp(name), {"boot": _boot(), "files": _identities(files)})
+
+
+def _identities(files: Collection[Path]) -> dict[str, list[int] | None]:
+    return {str(path): _identity(path) for path in sorted(files)}
+
+
 def _identity(path: Path) -> list[int] | None:
     try:
         stat = path.stat()

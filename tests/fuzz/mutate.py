@@ -12,7 +12,8 @@ _TEXTS = ["", "x", "0", "../x", "/etc/passwd", "\x00", "\ud800", "é" * 300, "fl
           "{% for", "{{ 1/0 }}", "packed-0.bin", "wherry.json", "cpu", "cuda",
           "a" * 5000]  # fmt: skip
 _PIECES = [b"\x00", b"\xff" * 8, b"[", b"{", b'"', b"\\u", b"\\ud800", b"NaN", b"1e999", b"-",
-           b"9" * 30, b"null", b"true", b"\xef\xbb\xbf", b"\xc3\x28", b'{"a":' * 300, b"[" * 3000]  # fmt: skip
+           b"9" * 30, b"null", b"true",
+           b"\xef\xbb\xbf", b"\xc3\x28", b'{"a":' * 300, b"[" * 3000]  # fmt: skip
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:

@@ -194,6 +194,35 @@ def test_without_a_folder_for_them_weights_are_packed_in_memory(folder, cache, m
     assert opened[0][4] == {} and "packed at each load" in caplog.text
 
 
+def test_the_core_checks_what_it_maps_once_a_start_of_the_machine(folder, monkeypatch):
+    manifest = artifact.read_manifest(folder)
+    packed = loading.pack_dir(manifest)
+    monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
+    monkeypatch.setattr(loading, "open_core", lambda: "core")
+    checked = []
+
+    def core(*arguments):
+        checked.append("check_weights" not in arguments[4])
+        if not (packed / "packed-1.bin").exists():
+            (packed / "packed-1.bin").touch()
+
+    monkeypatch.setattr(loading, "NativeCore", core)
+
+    def load():
+        loading.native_core(folder, manifest, "cpu", {}, {})
+        return checked[-1]
+
+    assert [load(), load(), load()] == [True, False, False]
+    (packed / "packed-1.bin").write_text("x")
+    assert [load(), load()] == [True, False]
+    (folder / "params_shard_0.bin").touch()
+    assert [load(), load()] == [True, False]
+    monkeypatch.setattr(integrity, "_boot", lambda: "another")
+    assert [load(), load()] == [True, False]
+    monkeypatch.setattr(integrity, "_boot", lambda: "")  # nobody tells
+    assert [load(), load()] == [True, True]
+
+
 def test_packed_weights_made_again_are_told_of(folder, cache, monkeypatch, caplog):
     manifest = artifact.read_manifest(folder)
     packed = loading.pack_dir(manifest)
