@@ -80,6 +80,8 @@ class ChatTemplate:
             self._template = _environment().from_string(source)
         except jinja2.TemplateSyntaxError as e:
             raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
+        except Exception as e:  # RecursionError, Python's SyntaxError for its code, ...
+            raise ModelError(f"The chat template cannot be compiled: {e!r}") from e
         self._special_tokens = dict(special_tokens or {})
 
     def render(
