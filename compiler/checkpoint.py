@@ -1,7 +1,7 @@
 """Read Hugging Face checkpoints of safetensors files, some rows of one tensor at a time.
 
-Format: https://huggingface.co/docs/safetensors. Files are read, not mapped: mapped pages would
-count as this process's memory, and a file cut short would end it with a signal.
+Format: https://huggingface.co/docs/safetensors. Files are read, not mapped as that library does:
+mapped pages would count as this process's memory, and a file cut short would end it with a signal.
 """
 
 from __future__ import annotations
@@ -214,6 +214,8 @@ def _end(path: Path, tensors: Mapping[str, TensorFile], base: int) -> int:
 
 
 def _tensor(path: Path, base: int, entry: Mapping[str, Any]) -> TensorFile:
+    if entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"an entry of {', '.join(entry)}")
     start, stop = entry["data_offsets"]
     shape = tuple(entry["shape"])
     numbers = [start, stop, *entry["shape"]]
