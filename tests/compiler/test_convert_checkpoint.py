@@ -153,7 +153,7 @@ def test_nothing_is_read_that_the_library_refuses(tmp_path):
             assert {k: tuple(expected.get_slice(k).get_shape()) for k in expected.keys()} == dict(
                 checkpoint.shapes
             ), n
-    assert read > 5
+    assert read > 2
 
 
 def test_a_deep_header_is_refused(tmp_path):
