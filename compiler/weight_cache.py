@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wherry.artifact import INDEX, SHARDS
 from wherry.errors import ArtifactError
-from wherry.quant.scheme import StoredTensor
+from wherry.quant.stored import StoredTensor
 
 SHARD_BYTES = 32 << 20
 ALIGNMENT = 64  # bytes; shards are mapped, and kernels load whole vectors
