@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache as remembered
@@ -16,9 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import wherry
-from wherry import cache, pruning, settings
-from wherry.artifact import INTERFACE_HASH, MANIFEST, verify
-from wherry.errors import ArtifactError, UsageError
+from wherry import cache, integrity, pruning, settings
+from wherry.artifact import (
+    INTERFACE_HASH,
+    MANIFEST,
+    Manifest,
+    interface_problems,
+    read_manifest,
+    unlisted,
+)
+from wherry.errors import ArtifactError, UsageError, listing
 from wherry.locks import Use, making, touch
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
 from wherry.quant.scheme import Scheme
@@ -28,11 +36,12 @@ from wherry.targets.target import find as find_target
 
 from . import source
 from .build import Deployment
-from .convert import MARKER, convert
+from .convert import MARKER, convert, files_of
 from .export import parameters
 from .load import Described, describe
-from .package import package
+from .package import package, repair
 
+_log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]  # what, done, in all
 _SOURCES = (".py", ".ll", ".mjs")  # suffixes of files that take part in a compilation
 
@@ -75,6 +84,7 @@ def convert_model(
     *,
     quant: str | None = None,
     progress: Progress | None = None,
+    thorough: bool = False,
 ) -> Path:
     """Write the weights of `model` in a scheme's layout; the folder of them.
 
@@ -83,6 +93,7 @@ def convert_model(
         out: where to; None: the cache.
         quant: a scheme's name; None: q4f16_1.
         progress: called with what is done, how much of it, and how much there is.
+        thorough: read all weights that are there, and make again what is damaged.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     folder = _resolve(model, progress)
@@ -101,6 +112,7 @@ def convert_model(
             arch=described.arch,
             parameters=parameters(described.arch, described.config),
             progress=progress,
+            thorough=thorough,
         )
     if own:
         touch(out)
@@ -119,8 +131,11 @@ def ensure_artifact(
     out: Path | None = None,
     dump: Path | None = None,
     progress: Progress | None = None,
+    thorough: bool = False,
 ) -> Path:
     """The compiled folder of `model`, made now if there is none of these very inputs.
+
+    What is damaged of it is made again, with a warning in the log.
 
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
@@ -135,11 +150,12 @@ def ensure_artifact(
         dump: a folder for the module after each phase and the source of the device's code;
             compiles even if the cache has the result.
         progress: called with what is done, how much of it, and how much there is.
+        thorough: read all that is there, and do not trust what is known to have been whole.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     preset = find_target(target, host).with_kv_dtype(kv_dtype)
     preset = _with_activations(preset, scheme, activations)
-    weights = convert_model(model, quant=quant, progress=progress)
+    weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)
     key = _key(weights, preset, scheme.name, deployment)
@@ -147,13 +163,14 @@ def ensure_artifact(
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
         raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
-    if dump is None and _is_made(folder, key):
+    if dump is None and _is_made(folder, key, weights, thorough):
         if out is None:
             touch(folder)
         return folder
     pruning.sweep(_own_code())
     with Use(weights), making(folder, f"{name_of(model)} for {preset.name}"):
-        if dump is None and _is_made(folder, key):  # by the process that we waited for
+        # By the process that we waited for, or all but what is put right now.
+        if dump is None and _is_repaired(folder, key, weights, thorough):
             return folder
         package(
             folder,
@@ -167,6 +184,11 @@ def ensure_artifact(
             dump=dump,
             progress=progress,
         )
+        # Linking has changed a time of the weights, nothing else. Copies are not known yet.
+        taken, files = files_of(weights), read_manifest(folder).files
+        integrity.keep(weights, taken)
+        whole = [n for n in files if n not in taken or (folder / n).samefile(weights / n)]
+        integrity.keep(folder, {n: files[n] for n in whole})
     return folder
 
 
@@ -235,10 +257,39 @@ def _own_code() -> str:
     return digest.hexdigest()
 
 
-def _is_made(folder: Path, key: str) -> bool:
+def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
     """Whether `folder` was compiled from the inputs of `key` and is whole."""
     try:
-        manifest = verify(folder, hashes=False, machine=False)
+        manifest = read_manifest(folder)
     except ArtifactError:
         return False
-    return manifest.key == key
+    if manifest.key != key:
+        return False
+    return not any(_problems(folder, manifest, weights, thorough))
+
+
+def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
+    """As `_is_made`; says what is wrong, and mends it if it takes no compilation."""
+    if not (folder / MANIFEST).exists():
+        return False
+    try:
+        manifest = read_manifest(folder)
+    except ArtifactError as e:
+        _log.warning("%s", e)
+        return False
+    if manifest.key != key:
+        return False
+    damaged, others = _problems(folder, manifest, weights, thorough)
+    if damaged or others:
+        problems = listing([*damaged.values(), *others])
+        _log.warning("%s is damaged:\n%s\nIt is made again.", folder, problems)
+    return not others and repair(folder, manifest, weights, damaged)
+
+
+def _problems(
+    folder: Path, manifest: Manifest, weights: Path, thorough: bool
+) -> tuple[dict[str, str], list[str]]:
+    """What is wrong with files, by name, and what else is. Weights the core checks in use."""
+    lazily = files_of(weights)
+    damaged = integrity.damaged(folder, manifest.files, lazily=lazily, thorough=thorough)
+    return damaged, [*unlisted(folder, manifest.files), *interface_problems(manifest)]

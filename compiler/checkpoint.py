@@ -1,13 +1,13 @@
 """Read Hugging Face checkpoints of safetensors files, some rows of one tensor at a time.
 
-Format: https://huggingface.co/docs/safetensors. Files are read, not mapped: mapped pages would
-count as this process's memory, and a file cut short would end it with a signal.
+Format: https://huggingface.co/docs/safetensors. Files are read, not mapped as that library does:
+mapped pages would count as this process's memory, and a file cut short would end it with a signal.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
+from wherry.json_file import parse_object, read_object
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -29,6 +30,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in _DTYPES.items()}
+_FILE_NAME = re.compile(r"\w[\w.+ -]{0,200}", re.ASCII)
 _LONGEST_HEADER = 100_000_000  # bytes, as the safetensors library has it
 
 
@@ -40,6 +42,7 @@ class TensorFile:
     dtype: str  # as safetensors spells it
     shape: tuple[int, ...]
     offset: int  # bytes from the beginning of the file
+    stop: int  # where it ends, likewise
 
     @property
     def nbytes(self) -> int:
@@ -161,13 +164,14 @@ def _nothing_to_read(folder: Path) -> str:
 
 def _read_index(path: Path) -> dict[str, str]:
     try:
-        weight_map = json.loads(path.read_text())["weight_map"]
+        weight_map = read_object(path)["weight_map"]
         items = {str(tensor): str(file) for tensor, file in weight_map.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise ModelError(f"{path} is damaged: it has no readable weight_map ({e!r}).") from e
-    outside = sorted({f for f in items.values() if Path(f).name != f})
+    outside = sorted({f for f in items.values() if not _FILE_NAME.fullmatch(f)})
     if outside:
-        raise ModelError(f"{path} names files outside of its folder:\n{listing(outside)}")
+        shown = listing(repr(f[:100]) for f in outside)
+        raise ModelError(f"{path} names files that are no files of its folder:\n{shown}")
     return items
 
 
@@ -181,23 +185,43 @@ def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
             )
         header = f.read(length)
     try:
-        entries = json.loads(header)
+        entries = parse_object(header)
         entries.pop("__metadata__", None)
         tensors = {name: _tensor(path, 8 + length, e) for name, e in entries.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise ModelError(f"{path} has a damaged header ({e!r}); download it again.") from e
-    end = max((t.offset + t.nbytes for t in tensors.values()), default=8 + length)
-    if end > size:
+    end = _end(path, tensors, 8 + length)
+    if end != size:
         raise ModelError(f"{path} has {size} bytes instead of {end}; download it again.")
     return tensors, header
 
 
+def _end(path: Path, tensors: Mapping[str, TensorFile], base: int) -> int:
+    """Where the last tensor ends. They lie one behind the other from `base` on.
+
+    Raises:
+        ModelError: there are gaps, or tensors that overlap.
+    """
+    end = base
+    for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].offset, item[1].stop)):
+        if tensor.offset != end:
+            raise ModelError(
+                f"{path} has a damaged header ({name} begins at byte {tensor.offset}, what is "
+                f"before it ends at {end}); download it again."
+            )
+        end = tensor.stop
+    return end
+
+
 def _tensor(path: Path, base: int, entry: Mapping[str, Any]) -> TensorFile:
+    if entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"an entry of {', '.join(entry)}")
     start, stop = entry["data_offsets"]
-    shape = tuple(int(n) for n in entry["shape"])
-    tensor = TensorFile(path, str(entry["dtype"]), shape, base + start)
-    if min(shape, default=0) < 0 or start < 0:
-        raise ValueError("negative numbers")
+    shape = tuple(entry["shape"])
+    numbers = [start, stop, *entry["shape"]]
+    if any(type(n) is not int or not 0 <= n < 2**63 for n in numbers) or stop < start:
+        raise ValueError(f"{entry['shape']} at {start} to {stop}")
+    tensor = TensorFile(path, str(entry["dtype"]), shape, base + start, base + stop)
     if tensor.dtype in _DTYPES and tensor.nbytes != stop - start:
         raise ValueError(f"{shape} {tensor.dtype} in {stop - start} bytes")
     return tensor

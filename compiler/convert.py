@@ -20,8 +20,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from wherry.artifact import FileRecord, record, sha256_of, write_atomically
-from wherry.errors import ModelError, ResourceError, UsageError
+from wherry import integrity
+from wherry.artifact import INDEX, SHARDS, FileRecord, digest, record, sha256_of, write_atomically
+from wherry.errors import ModelError, ResourceError, UsageError, listing
+from wherry.json_file import read_object
 from wherry.locks import making
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.quant.scheme import Scheme, find, finite, store
@@ -30,10 +32,10 @@ from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
 from .folder import read_json, side_files
 from .progress import Progress
-from .weight_cache import INDEX, SHARDS, Shard, index_json, lay_out
+from .weight_cache import Shard, index_json, lay_out
 
 MARKER = "wherry-weights.json"
-SCHEMA_VERSION = 1  # of MARKER, and of what is written for the same source
+SCHEMA_VERSION = 2  # of MARKER, and of what is written for the same source
 _JOURNAL = ".wherry-convert.json"
 _SPARE_BYTES = 16 << 20  # that a disk has to have besides the weights
 
@@ -60,13 +62,14 @@ def convert(
     arch: Architecture,
     parameters: Mapping[str, Shape],
     progress: Progress | None = None,
+    thorough: bool = False,
 ) -> None:
     """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
 
     `out` gets tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's files, and last
     wherry-weights.json. Called again after an interruption it goes on; with another source or
     scheme it starts clean; if there is nothing to do it returns at once. While another process
-    converts to `out`, it waits.
+    converts to `out`, it waits. What is damaged is made again, with a warning in the log.
 
     Args:
         source: folder with config.json, safetensors and tokenizer files.
@@ -75,6 +78,7 @@ def convert(
         arch: the model's record, whose weight map is used.
         parameters: our names and unquantized shapes, in the order in which they are stored.
         progress: called after each block of rows, for `what` = "convert".
+        thorough: read all that is there, and do not trust what is known to have been whole.
 
     Raises:
         ModelError: the checkpoint does not fit or cannot be read, or has numbers that the scheme
@@ -85,11 +89,11 @@ def convert(
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
     job = _prepare(source, find(scheme), arch, parameters)
-    if _is_complete(out, job) and not (out / _JOURNAL).exists():
+    if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
     with making(out, f"the weights of {source.name}"):
         out.mkdir(parents=True, exist_ok=True)
-        if _is_complete(out, job):
+        if _is_complete(out, job, thorough, say=True):
             (out / _JOURNAL).unlink(missing_ok=True)
         else:
             _run(out, job, progress)
@@ -113,10 +117,21 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
     _finish(out, job, done)
 
 
-def is_converted(out: Path) -> bool:
-    """Whether `out` has a whole set of weights, by its marker and the files' sizes."""
+def files_of(out: Path) -> dict[str, FileRecord]:
+    """The files of a folder that `convert` made, as they were when it did; {} if it is not whole.
+
+    Their contents are not looked at.
+    """
     marker = _read(out / MARKER)
-    return marker.get("schema") == SCHEMA_VERSION and _sizes_fit(out, marker)
+    if marker.get("schema") != SCHEMA_VERSION:
+        return {}
+    return {name: FileRecord(**r) for name, r in marker["files"].items()}
+
+
+def is_converted(out: Path) -> bool:
+    """Whether `out` has a whole set of weights."""
+    files = files_of(out)
+    return bool(files) and not integrity.damaged(out, files)
 
 
 def _prepare(
@@ -148,27 +163,34 @@ def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
                 )
 
 
-def _is_complete(out: Path, job: _Job) -> bool:
-    marker = _read(out / MARKER)
-    if marker.get("job") != job.key or not _sizes_fit(out, marker):
+def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
+    files = files_of(out)
+    if not files or _read(out / MARKER).get("job") != job.key:
         return False
     ours = {INDEX} | {s.name for s in job.shards}
-    copied = {n: r for n, r in marker["files"].items() if n not in ours}
-    return copied == {p.name: asdict(record(p)) for p in job.side_files}
-
-
-def _sizes_fit(out: Path, marker: Mapping[str, Any]) -> bool:
-    files = {out / name: r["size"] for name, r in marker.get("files", {}).items()}
-    return bool(files) and all(p.is_file() and p.stat().st_size == n for p, n in files.items())
+    copied = {n: r for n, r in files.items() if n not in ours}
+    if copied != {p.name: record(p) for p in job.side_files}:
+        return False
+    found = integrity.damaged(out, files, lazily=ours, thorough=thorough)
+    if found and say:
+        logger.warning(
+            "%s is damaged:\n%s\nIt is made again from the model.", out, listing(found.values())
+        )
+    return not found
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON object; an absent or damaged file is an empty one: the work is then done again."""
+    """A record of ours; an absent or damaged file is an empty one: the work is then done again."""
     try:
-        found = json.loads(path.read_text())
+        found = read_object(path)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if found.get("digest") == digest(found) else {}
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    whole = {**record, "digest": digest(record)}
+    write_atomically(path, json.dumps(whole, indent=2, sort_keys=True) + "\n")
 
 
 def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
@@ -263,7 +285,7 @@ def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None
     files = {name: asdict(r) for name, r in done.items()}
     others = [p.name for p in job.side_files]
     journal = {"job": job.key, "files": files, "others": others}
-    write_atomically(out / _JOURNAL, json.dumps(journal) + "\n")
+    _write(out / _JOURNAL, journal)
 
 
 def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
@@ -281,5 +303,5 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
         "job": job.key,
         "files": {name: asdict(r) for name, r in files.items()},
     }
-    write_atomically(out / MARKER, json.dumps(marker, indent=2, sort_keys=True) + "\n")
+    _write(out / MARKER, marker)
     (out / _JOURNAL).unlink(missing_ok=True)

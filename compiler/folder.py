@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from wherry.artifact import SIDE_FILES
 from wherry.errors import ModelError
-
-# What a compiled model takes along beside the weights, as shell patterns.
-SIDE_FILES = (
-    "config.json",
-    "generation_config.json",
-    "tokenizer*.json",
-    "tokenizer.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template*",
-)
+from wherry.json_file import read_object
 
 
 def side_files(folder: Path) -> tuple[Path, ...]:
@@ -35,11 +23,8 @@ def read_json(path: Path) -> dict[str, Any]:
         ModelError: the file is missing or is none.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return read_object(path)
     except OSError as e:
         raise ModelError(f"{path} cannot be read: {e.strerror}.") from e
     except ValueError as e:
-        raise ModelError(f"{path} is not JSON: {e}.") from e
-    if not isinstance(found, dict):
-        raise ModelError(f"{path} holds {type(found).__name__}, not an object.")
-    return found
+        raise ModelError(f"{path} is not JSON, or no object: {e}.") from e

@@ -14,9 +14,10 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import huggingface_hub as hf
@@ -30,12 +31,13 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # lazy there
 
-from wherry.artifact import write_atomically
-from wherry.errors import ModelError, ResourceError
+from wherry import integrity
+from wherry.artifact import SIDE_FILES, FileRecord, digest, record, write_atomically
+from wherry.errors import ModelError, ResourceError, listing
+from wherry.json_file import read_object
 from wherry.locks import making
 
 from .checkpoint import INDEX, SINGLE
-from .folder import SIDE_FILES
 from .progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -104,7 +106,7 @@ def fetch(
         if folder := _kept(home, revision):
             logger.warning("%s; using the download in %s", e, folder)
             return folder
-        raise ModelError(f"{e} It has not been downloaded before.") from e
+        raise ModelError(f"{e} It has not been downloaded before, or not whole.") from e
     folder = home / commit
     if not _is_whole(folder):
         with making(folder, f"the download of {repo}"):
@@ -112,8 +114,7 @@ def fetch(
                 folder.mkdir(parents=True, exist_ok=True)
                 with _explained(repo, revision):
                     _download(repo, commit, files, folder, progress, pause)
-                sizes = {f.name: f.size for f in files}
-                write_atomically(folder / _WHOLE, json.dumps(sizes, indent=2) + "\n")
+                _note(folder, files)
     _remember(home, revision, commit)
     return folder
 
@@ -181,12 +182,36 @@ def _list(repo: str, revision: str) -> tuple[str, list[_File]]:
     return info.sha, files
 
 
+def _note(folder: Path, files: list[_File]) -> None:
+    """Write what makes a folder whole: its files, with their hashes."""
+    records = {
+        f.name: FileRecord(size=f.size, sha256=f.sha256) if f.sha256 else record(folder / f.name)
+        for f in files
+    }
+    content: dict[str, Any] = {"files": {name: asdict(r) for name, r in records.items()}}
+    content["digest"] = digest(content)
+    write_atomically(folder / _WHOLE, json.dumps(content, indent=2) + "\n")
+    integrity.keep(folder, records)
+
+
 def _is_whole(folder: Path) -> bool:
+    """Whether all files are there and have not changed; what has is said."""
     try:
-        sizes = json.loads((folder / _WHOLE).read_text())
-        return all((folder / n).stat().st_size == size for n, size in sizes.items())
-    except (OSError, ValueError, AttributeError):
+        content = read_object(folder / _WHOLE)
+    except (OSError, ValueError):
         return False
+    if content.get("digest") != digest(content):
+        return False
+    files = {name: FileRecord(**r) for name, r in content["files"].items()}
+    weights = [name for name in files if name.endswith(".safetensors")]
+    found = integrity.damaged(folder, files, lazily=weights)
+    if found:
+        logger.warning(
+            "The download in %s is damaged:\n%s\nWhat is damaged is fetched again.",
+            folder,
+            listing(found.values()),
+        )
+    return not found
 
 
 def _remember(home: Path, revision: str, commit: str) -> None:
@@ -237,7 +262,7 @@ def _download(
 def _have(repo: str, commit: str, file: _File, folder: Path) -> bool:
     """Whether the file is there, or could be linked to huggingface_hub's cache."""
     path = folder / file.name
-    if path.is_file() and path.stat().st_size == file.size:
+    if path.is_file() and file.matches(path):
         return True
     path.unlink(missing_ok=True)
     cached = hf.try_to_load_from_cache(repo, file.name, revision=commit)

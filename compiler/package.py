@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from math import prod
@@ -20,16 +19,19 @@ from wherry.artifact import (
     SCHEMA_VERSION,
     FileRecord,
     Manifest,
+    read_manifest,
     record,
     write_atomically,
 )
+from wherry.errors import ArtifactError, UsageError, listing
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 from wherry.temporary import temporary_folder
 
 from .build import Deployment
-from .convert import MARKER
+from .convert import files_of
 from .export import Program, export
+from .folder import read_json
 from .libraries import Libraries, build_libraries
 from .load import Described
 
@@ -50,10 +52,10 @@ def package(
     dump: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Compile and write `folder`, first under a temporary name beside it, then renamed.
+    """Compile and write `folder`, first under a temporary name beside it.
 
     Args:
-        folder: where to; an older one is replaced.
+        folder: where to; what an older compilation left there is replaced, nothing else touched.
         described: the model.
         weights: folder of converted weights; its files are linked, or copied to another disk.
         scheme: in which the weights are.
@@ -63,6 +65,9 @@ def package(
         key: hash of all of these, kept in the manifest.
         dump: a folder for the module after each phase, and the source of the device's code.
         progress: called with "compile" and the number of phases done.
+
+    Raises:
+        UsageError: the folder has a file of one of our names that no compilation wrote.
     """
     with temporary_folder(folder) as making:
         taken = _take_weights(weights, making)  # first: later somebody may have removed them
@@ -94,7 +99,7 @@ def package(
             files=files,
         )
         write_atomically(making / MANIFEST, manifest.to_json())
-        _replace(making, folder)
+        _put(making, folder)
 
 
 class _Report:
@@ -122,14 +127,33 @@ class _Report:
 
 def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
     """Link the converted files into `folder`; their records, as the conversion measured them."""
-    marker = json.loads((weights / MARKER).read_text())
-    files = {name: FileRecord(**r) for name, r in marker["files"].items()}
+    files = files_of(weights)
     for name in files:
-        try:
-            os.link(weights / name, folder / name)
-        except OSError:  # another disk, or one without links
-            shutil.copyfile(weights / name, folder / name)
+        _take(weights / name, folder / name)
     return files
+
+
+def _take(file: Path, to: Path) -> None:
+    try:
+        os.link(file, to)
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(file, to)
+
+
+def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[str]) -> bool:
+    """Put whole files in place of `damaged` ones that come from `weights`, which is whole.
+
+    False, and nothing is done, if there are others: then it takes a compilation.
+    """
+    whole = files_of(weights)
+    if any(whole.get(name) != manifest.files[name] for name in damaged):
+        return False
+    for name in damaged:
+        temporary = folder / f".{name}.{os.getpid()}.tmp"
+        temporary.unlink(missing_ok=True)
+        _take(weights / name, temporary)
+        temporary.replace(folder / name)
+    return True
 
 
 def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int]:
@@ -148,14 +172,32 @@ def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int
 
 def _has_template(folder: Path) -> bool:
     config = folder / "tokenizer_config.json"
-    inside = config.is_file() and "chat_template" in json.loads(config.read_text())
+    inside = config.is_file() and "chat_template" in read_json(config)
     return inside or any(folder.glob("chat_template*"))
 
 
-def _replace(made: Path, folder: Path) -> None:
-    """Rename `made` to `folder`; an older folder goes aside first, so that there is always one."""
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    if folder.exists():
-        folder.rename(old)
-    made.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def _put(made: Path, folder: Path) -> None:
+    """Make `folder` hold what `made` does, and all that is not ours besides.
+
+    Where an older one is, file by file: its manifest stays until the last moment, so that a folder
+    left half-way is found damaged, and made again.
+    """
+    if not folder.exists():
+        made.rename(folder)
+        return
+    new = sorted(path.name for path in made.iterdir() if path.name != MANIFEST)
+    try:
+        old: Collection[str] = read_manifest(folder).files
+    except ArtifactError:  # damaged, or there is none: which files are ours is not known
+        old = new if (folder / MANIFEST).exists() else ()
+    taken = [name for name in new if name not in old and (folder / name).exists()]
+    if taken:
+        raise UsageError(
+            f"{folder} has files in the way, which no compilation put there:\n{listing(taken)}\n"
+            "Move them, or choose another folder: -o DIR"
+        )
+    for name in new:
+        (made / name).replace(folder / name)
+    for name in set(old) - set(new):
+        (folder / name).unlink(missing_ok=True)
+    (made / MANIFEST).replace(folder / MANIFEST)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.artifact import INDEX, SHARDS
 from wherry.errors import ArtifactError
-from wherry.quant.scheme import StoredTensor
+from wherry.quant.stored import StoredTensor
 
-INDEX = "tensor-cache.json"
-SHARDS = "params_shard_*.bin"
 SHARD_BYTES = 32 << 20
 ALIGNMENT = 64  # bytes; shards are mapped, and kernels load whole vectors
 

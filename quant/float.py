@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .scheme import FloatDtype, Shape, StoredTensor, cast
+from .stored import FloatDtype, Shape, StoredTensor, cast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .scheme import FloatDtype, Shape, StoredTensor, cast
+from .stored import FloatDtype, Shape, StoredTensor, cast
 
 # Weights that one pass of the encoder works on: its temporaries (4 bytes each) fit the L2 cache.
 _BLOCK = 1 << 16

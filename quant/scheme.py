@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
-Shape = tuple[int, ...]
-FloatDtype = Literal["float16", "float32"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTensor:
-    """One tensor of a weight folder."""
-
-    name: str
-    shape: Shape
-    dtype: str  # NumPy's and TVM's name: "uint32", "float16"
-
-    @property
-    def nbytes(self) -> int:
-        """Size without padding."""
-        return prod(self.shape) * np.dtype(self.dtype).itemsize
+from .float import FLOATS
+from .group import GROUPS
+from .stored import FloatDtype, Shape, StoredTensor, cast
 
 
 class Scheme(Protocol):
@@ -90,12 +75,6 @@ def store(
     return {name: cast(w, scheme.float_dtype)}
 
 
-def cast(w: NDArray[np.float32], dtype: FloatDtype) -> NDArray[Any]:
-    """Round to `dtype`, too large values to infinity."""
-    with np.errstate(over="ignore"):
-        return w.astype(dtype)
-
-
 def finite(array: NDArray[Any]) -> bool:
     """Whether a stored array has neither infinities nor NaN."""
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
@@ -106,9 +85,6 @@ DEFAULT = "q4f16_1"
 
 def schemes() -> dict[str, Scheme]:
     """All schemes by name."""
-    from .float import FLOATS
-    from .group import GROUPS
-
     known: tuple[Scheme, ...] = (*FLOATS, *GROUPS)
     return {scheme.name: scheme for scheme in known}
 

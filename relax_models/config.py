@@ -9,22 +9,45 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
         rope: RopeConfig                           # from rope_theta, rope_scaling, rope_parameters
         ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
-`ACCEPTED` (optional) names fields that are not read but must have one of these values, if present;
-of a list, each element. `IGNORED` (optional, a tuple of names) those that have no effect here.
+        def problems(self) -> Iterator[str]: ...   # what fields say together that cannot be
+
+Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
+`problems` is optional. `ACCEPTED` (optional) names fields that are not read but must have one of
+these values, if present; of a list, each element. `IGNORED` (optional, a tuple of names) those that
+have no effect here.
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from wherry.errors import ModelError, listing
 
 from .rope import ROPE_FIELDS, RopeConfig, read_rope
 
 Config = TypeVar("Config")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from `least` to `most`, for Annotated. NaN is in no range."""
+
+    least: float
+    most: float
+
+    def __contains__(self, value: float) -> bool:
+        return bool(self.least <= value <= self.most)
+
+
+# Far beyond every model there is, and near enough that nothing overflows or fills the memory.
+Size = Annotated[int, Range(1, 2**20)]  # of a dimension: hidden, intermediate, a head's
+Count = Annotated[int, Range(1, 2**12)]  # of layers, of heads
+VocabSize = Annotated[int, Range(1, 2**24)]
+Positions = Annotated[int, Range(1, 2**30)]  # tokens
+Epsilon = Annotated[float, Range(1e-12, 0.1)]
 
 # Fields that do not change what a decoder computes.
 NO_EFFECT = frozenset(
@@ -69,7 +92,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     """
     given = {name: value for name, value in hf.items() if value is not None}
     declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     problems: list[str] = []
     values: dict[str, Any] = {}
     rope_names: tuple[str, ...] = ()
@@ -83,20 +106,29 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
             if _fits(hint, value):
                 values[field.name] = tuple(value) if isinstance(value, list) else value
             else:
-                problems.append(f"{field.name}: found {value!r}, expected {_spelled(hint)}")
+                problems.append(f"{field.name}: found {shown(value)}, expected {_spelled(hint)}")
         elif field.default is MISSING and field.default_factory is MISSING:
             problems.append(f"{field.name}: missing")
     accepted = {**_ALWAYS, **getattr(cls, "ACCEPTED", {})}
     known = {f.name for f in declared} | set(rope_names) | NO_EFFECT
     known |= set(getattr(cls, "IGNORED", ()))
     problems += _not_accepted(given, accepted, known)
-    if problems:
+    config = None if problems else cls(**values)
+    check = getattr(config, "problems", None)
+    problems += check() if check else []
+    if config is None or problems:
         raise ModelError(
-            f"config.json (model_type {hf.get('model_type')!r}) does not describe a model that "
-            f"{cls.__name__} can:\n{listing(problems)}\n"
+            f"config.json (model_type {shown(hf.get('model_type'))}) does not describe a model "
+            f"that {cls.__name__} can:\n{listing(problems)}\n"
             "A field that is not known may change the result, so none is passed over."
         )
-    return cls(**values)
+    return config
+
+
+def shown(value: object) -> str:
+    """A value for an error; what is long is cut."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def _not_accepted(
@@ -107,19 +139,22 @@ def _not_accepted(
         if name in known:
             continue
         if name not in accepted:
-            yield f"{name}: {value!r}, an unknown field"
+            yield f"{name}: {shown(value)}, an unknown field"
             continue
         choices = [(type(a), a) for a in accepted[name]]  # 0 is not False
         if any(
             (type(v), v) not in choices for v in (value if isinstance(value, list) else [value])
         ):
             supported = " or ".join(repr(a) for a in accepted[name]) or "null"
-            yield f"{name}: found {value!r}, supported is {supported}"
+            yield f"{name}: found {shown(value)}, supported is {supported}"
 
 
 def _fits(hint: Any, value: Any) -> bool:
     """Whether a JSON value is of an annotated type. A type that JSON has not is not checked."""
     origin = get_origin(hint)
+    if origin is Annotated:
+        kind, *ranges = get_args(hint)
+        return _fits(kind, value) and all(value in r for r in ranges if isinstance(r, Range))
     if origin is Union or origin is types.UnionType:
         return any(_fits(h, value) for h in get_args(hint))
     if origin is tuple:
@@ -127,6 +162,8 @@ def _fits(hint: Any, value: Any) -> bool:
         return isinstance(value, list) and all(_fits(arguments[0], v) for v in value)
     if origin is not None:  # a Literal, say
         return value in get_args(hint) if str(origin) == "typing.Literal" else True
+    if hint is type(None):
+        return value is None
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint in (int, str, bool):
@@ -135,4 +172,10 @@ def _fits(hint: Any, value: Any) -> bool:
 
 
 def _spelled(hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        kind, *ranges = get_args(hint)
+        said = "".join(f" from {r.least} to {r.most}" for r in ranges if isinstance(r, Range))
+        return _spelled(kind) + said
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join("null" if h is type(None) else _spelled(h) for h in get_args(hint))
     return hint.__name__ if isinstance(hint, type) else str(hint)

@@ -5,7 +5,7 @@ Axes: n rows, m logit rows, d hidden, h query heads, g kv heads, e head dim.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
 from .arch import Architecture, InverseFrequencies, RopeConfig, concat, drop, inv_freq, tie
+from .config import Count, Epsilon, Positions, Size, VocabSize
 from .layers import Embedding, SwiGLU, rms_norm
 from .state import AttentionShape, Batch, PagedKV
 
@@ -21,20 +22,36 @@ from .state import AttentionShape, Batch, PagedKV
 class LlamaConfig:
     """Fields of config.json that shape the computation."""
 
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    vocab_size: int
+    hidden_size: Size
+    intermediate_size: Size
+    num_hidden_layers: Count
+    num_attention_heads: Count
+    vocab_size: VocabSize
     rope: RopeConfig
-    num_key_value_heads: int | None = None  # None: as many as query heads
-    head_dim: int | None = None  # None: hidden_size / num_attention_heads
-    max_position_embeddings: int = 2048
-    rms_norm_eps: float = 1e-6
+    num_key_value_heads: Count | None = None  # None: as many as query heads
+    head_dim: Size | None = None  # None: hidden_size / num_attention_heads
+    max_position_embeddings: Positions = 2048
+    rms_norm_eps: Epsilon = 1e-6
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+
+    def problems(self) -> Iterator[str]:
+        """What the heads cannot be."""
+        heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
+        if self.head_dim is None and self.hidden_size % heads:
+            yield (
+                f"hidden_size: {self.hidden_size} is not divisible by the {heads} of "
+                "num_attention_heads, and there is no head_dim"
+            )
+            return
+        if kv_heads and heads % kv_heads:
+            yield f"num_key_value_heads: {kv_heads} does not divide num_attention_heads, {heads}"
+        head_dim = self.head_dim or self.hidden_size // heads
+        rotary = self.rope.rotary_dim(head_dim)
+        if rotary < 2 or rotary % 2:
+            yield f"head_dim: {rotary} of {head_dim} dimensions rotate; they rotate in pairs"
 
     @property
     def context(self) -> int:

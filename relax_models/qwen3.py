@@ -5,16 +5,15 @@ Axes: n rows, d hidden, h query heads, g kv heads, e head dim.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
-from wherry.errors import ModelError
-
 from . import llama
 from .arch import Architecture
+from .config import Positions, Range, Size
 from .layers import rms_norm
 from .state import AttentionShape, PagedKV
 
@@ -23,24 +22,22 @@ from .state import AttentionShape, PagedKV
 class Qwen3Config(llama.LlamaConfig):
     """Fields of config.json that shape the computation."""
 
-    head_dim: int | None = 128
-    max_position_embeddings: int = 32768
+    head_dim: Size | None = 128
+    max_position_embeddings: Positions = 32768
     layer_types: tuple[str, ...] = ()
-    sliding_window: int | None = None  # of no effect without use_sliding_window
-    max_window_layers: int | None = None  # likewise
+    sliding_window: Positions | None = None  # of no effect without use_sliding_window
+    max_window_layers: Annotated[int, Range(0, 2**12)] | None = None  # likewise
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "use_sliding_window": (False,),
     }
 
-    def __post_init__(self) -> None:
-        """Refuse windows."""
+    def problems(self) -> Iterator[str]:
+        """As Llama's, and windows."""
+        yield from llama.LlamaConfig.problems(self)
         windowed = sorted(set(self.layer_types) - {"full_attention"})
         if windowed:
-            raise ModelError(
-                f"config.json asks for layers of type {', '.join(windowed)}; "
-                "qwen3 is supported with full_attention alone."
-            )
+            yield f"layer_types: found {', '.join(windowed)}, supported is full_attention alone"
 
     def attention_shape(self) -> AttentionShape:
         """As Llama's, with the norms."""

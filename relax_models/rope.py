@@ -36,6 +36,8 @@ _FIELDS: Mapping[str, Mapping[str, bool]] = {
         "truncate": False,
     },
 }
+_ANY = (1e-6, 1e6)  # what a number of a rotary embedding may be, unless
+_RANGES = {"theta": (1.0 + 1e-6, 1e15), "partial_rotary_factor": (1e-6, 1.0)}
 # Fields of a configuration that `read_rope` consumes.
 ROPE_FIELDS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
 
@@ -82,9 +84,10 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
         problems.append(f"{where}: found {given!r}, expected an object")
         return RopeConfig()
     raw = {name: value for name, value in given.items() if value is not None}
-    kinds = {raw.pop(n) for n in ("rope_type", "type") if n in raw} or {"default"}
-    if len(kinds) > 1 or not kinds <= set(_FIELDS):
-        found = " and ".join(sorted(repr(k) for k in kinds))
+    named = [raw.pop(n) for n in ("rope_type", "type") if n in raw] or ["default"]
+    kinds = {k for k in named if isinstance(k, str)}
+    if len(kinds) != 1 or (len(named) > 1 and named[0] != named[1]) or not kinds <= set(_FIELDS):
+        found = " and ".join(sorted({repr(k) for k in named}))
         problems.append(f"{where}: found type {found}, supported are {', '.join(_FIELDS)}")
         return RopeConfig()
     kind = str(kinds.pop())
@@ -109,12 +112,39 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
             or raw.get("original_max_position_embeddings")
             or hf.get("max_position_embeddings")
         )
-    problems += [
-        f"{where}.{n}: found {v!r}, expected a positive number"
-        for n, v in values.items()
-        if n != "truncate" and (isinstance(v, bool) or not isinstance(v, int | float) or v <= 0)
-    ]
-    return RopeConfig(kind=cast(RopeKind, kind), **values)
+    rope = RopeConfig(kind=cast(RopeKind, kind), **values)
+    problems += [f"{where}.{problem}" for problem in _out_of_range(values) or _impossible(rope)]
+    return rope
+
+
+def _out_of_range(values: Mapping[str, Any]) -> list[str]:
+    """Fields of another type, or beyond what a number of theirs can mean; NaN is beyond."""
+    problems = []
+    for name, value in values.items():
+        if value is None and name == "original_max_position_embeddings":
+            continue  # the model's own maximum, which is looked at where it is read
+        least, most = _RANGES.get(name, _ANY)
+        if name == "truncate":
+            fits, expected = isinstance(value, bool), "true or false"
+        elif name == "original_max_position_embeddings":
+            fits, expected = type(value) is int and 1 <= value <= 2**30, "a count of tokens"
+        else:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            fits = is_number and least <= value <= most
+            expected = f"a positive number, from {least:g} to {most:g}"
+        if not fits:
+            problems.append(f"{name}: found {repr(value)[:60]}, expected {expected}")
+    return problems
+
+
+def _impossible(rope: RopeConfig) -> list[str]:
+    """What fields say together that cannot be."""
+    if rope.kind == "llama3" and rope.low_freq_factor >= rope.high_freq_factor:
+        return [
+            f"low_freq_factor: {rope.low_freq_factor:g} is not less than high_freq_factor, "
+            f"{rope.high_freq_factor:g}"
+        ]
+    return []
 
 
 def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFrequencies:

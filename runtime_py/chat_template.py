@@ -156,15 +156,18 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
     Of several named ones "default" is taken. None if the model has none: it only completes text.
 
     Raises:
-        ModelError: the template is not valid Jinja, or of another type.
+        ModelError: the template is not valid Jinja, not UTF-8, or of another type.
     """
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return ChatTemplate(path.read_text(encoding="utf-8"), special_tokens)
+        try:
+            return ChatTemplate(path.read_text(encoding="utf-8"), special_tokens)
+        except (OSError, UnicodeDecodeError) as e:
+            raise ModelError(f"{path} is not a text that can be read: {e}") from e
     config = folder / "tokenizer_config.json"
     source = read_json(config).get("chat_template")
     if isinstance(source, list):
-        named = {t.get("name"): t.get("template") for t in source if isinstance(t, dict)}
+        named = {str(t.get("name")): t.get("template") for t in source if isinstance(t, dict)}
         source = named.get("default", next(iter(named.values()), None))
     if source is None:
         return None

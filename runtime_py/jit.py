@@ -9,14 +9,15 @@ from typing_extensions import Unpack
 from .load_options import CompileOptions
 
 
-def compiled(model: str, **options: Unpack[CompileOptions]) -> Path:
+def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOptions]) -> Path:
     """Compile `model` unless the cache has it; the folder of the artefact.
 
     Args:
         model: anything that `wherry compile` accepts: a folder, hf://org/name, ...
+        thorough: read all that the cache has of it; what is damaged is made again.
         options: what decides which compilation.
     """
     from wherry.compiler.api import ensure_artifact
 
-    artifact: Path = ensure_artifact(model, **options)
+    artifact: Path = ensure_artifact(model, thorough=thorough, **options)
     return artifact

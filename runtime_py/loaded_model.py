@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,27 +82,31 @@ class LoadedModel:
     ) -> LoadedModel:
         """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
         options = checked(options)
-        folder = loading.resolve(model, **for_compiler(options))
-        use = Use(folder)
-        manifest = loading.verified(folder)
-        device = options.get("device") or loading.device_of(manifest)
-        config = loading.engine_config(manifest, options, device)
         threads = options.get("threads")
         threads = settings.threads() if threads is None else threads
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
         set_up = {} if threads is None else {"threads": threads}
-        tokenizer, template, defaults = loading.tokenizer_of(folder)
-        return cls(
-            manifest.name,
-            core_factory(folder, manifest, device, set_up, config),
-            tokenizer,
-            template,
-            defaults=defaults,
-            context=config.get("context"),
-            max_batch=config.get("max_batch", 1),
-            use=use,
-        )
+
+        def opened(folder: Path) -> LoadedModel:
+            use = Use(folder)
+            manifest = loading.verified(folder)
+            device = options.get("device") or loading.device_of(manifest)
+            config = loading.engine_config(manifest, options, device)
+            tokenizer, template, defaults = loading.tokenizer_of(folder)
+            return cls(
+                manifest.name,
+                core_factory(folder, manifest, device, set_up, config),
+                tokenizer,
+                template,
+                defaults=defaults,
+                context=config.get("context"),
+                max_batch=config.get("max_batch", 1),
+                use=use,
+            )
+
+        resolve = partial(loading.resolve, model, **for_compiler(options))
+        return loading.with_repair(model, resolve, opened)
 
     def chat(self, request: ChatRequest, caller: Caller | None = None) -> tuple[Plan, ChatReply]:
         """Plan a chat and its answer.

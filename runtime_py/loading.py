@@ -7,37 +7,41 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from typing_extensions import Unpack
 
-from wherry import settings
+from wherry import integrity, settings
 from wherry.artifact import (
     MANIFEST,
+    SHARDS,
     Manifest,
     library_for,
     read_manifest,
-    verify,
-    write_atomically,
 )
 from wherry.cuda_driver import require_code
-from wherry.errors import UsageError
+from wherry.errors import ArtifactError, UsageError
 from wherry.locks import touch
 
-from . import chat_template, jit, memory
+from . import chat_template, generation_config, jit, memory
 from .core import Core
 from .core_library import open_core, open_runtime
 from .core_native import NativeCore
 from .load_options import CompileOptions, LoadOptions
-from .tokenizer import Tokenizer, read_json
+from .tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
 LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
+T = TypeVar("T")
 CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int]], Core]
 
 
-def resolve(model: str | Path, **options: Unpack[CompileOptions]) -> Path:
+def resolve(
+    model: str | Path, *, thorough: bool = False, **options: Unpack[CompileOptions]
+) -> Path:
     """The compiled folder of `model`, compiled now if it is not one yet.
+
+    What is damaged in the cache is made again. With `thorough`, all of it is read to find out.
 
     Raises:
         UsageError: it is compiled already, for another target or scheme than asked for, or other
@@ -45,7 +49,7 @@ def resolve(model: str | Path, **options: Unpack[CompileOptions]) -> Path:
     """
     folder = Path(model).expanduser()
     if not (folder / MANIFEST).is_file():
-        return jit.compiled(str(model), **options)
+        return jit.compiled(str(model), thorough=thorough, **options)
     target, kv_dtype = options.get("target", "auto"), options.get("kv_dtype", "auto")
     quant, activations = options.get("quant"), options.get("activations", "auto")
     manifest = read_manifest(folder)
@@ -75,29 +79,38 @@ def resolve(model: str | Path, **options: Unpack[CompileOptions]) -> Path:
     return folder
 
 
+def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callable[[Path], T]) -> T:
+    """What `opened` makes of the folder that `resolve` finds.
+
+    If that fails because of the folder, as when weights turn out to be damaged when they are used,
+    the cache is read through and repaired, once. A compiled folder that somebody gave is left.
+    """
+    folder = resolve()
+    try:
+        return opened(folder)
+    except ArtifactError as e:
+        if folder == Path(model).expanduser():
+            raise
+        _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
+    return opened(resolve(thorough=True))
+
+
 def verified(folder: Path) -> Manifest:
     """Check a compiled folder; its contents are hashed only if they are not known yet.
 
-    Sizes are compared each time. Hashes once for each path, time of change and size of the files:
-    reading gigabytes at every start would cost more than it finds.
+    Sizes are compared each time, hashes if a file may have changed or the machine was started
+    anew. Weights that have been packed are left to the core, which checks what it uses of them.
 
     Raises:
         ArtifactError: with all that is wrong.
     """
-    manifest = read_manifest(folder)
-    stats = {n: (folder / n).stat() for n in manifest.files if (folder / n).is_file()}
-    seen = {n: [s.st_mtime_ns, s.st_size, manifest.files[n].sha256] for n, s in stats.items()}
-    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]
-    stamp = settings.cache_dir() / "verified" / f"{name}.json"
-    known = stamp.is_file() and stamp.read_text() == json.dumps(seen)
-    manifest = verify(folder, hashes=not known)
-    if not known:
-        try:
-            stamp.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(stamp, json.dumps(seen))
-        except OSError as e:  # a read-only cache costs time, nothing else
-            _log.warning("%s cannot be written (%s): %s is hashed at each load", stamp, e, folder)
-    return manifest
+    packed = any(pack_dir(read_manifest(folder)).glob("packed-*.bin"))
+    return integrity.verified(folder, lazily=folder_shards(folder) if packed else ())
+
+
+def folder_shards(folder: Path) -> list[str]:
+    """The names of a compiled folder's weights."""
+    return [path.name for path in folder.glob(SHARDS)]
 
 
 def pack_dir(manifest: Manifest) -> Path:
@@ -127,12 +140,43 @@ def native_core(
     open_runtime(kind)
     if kind == "cuda":
         require_code(manifest.target["codes"])
-    packed = pack_dir(manifest)
-    packed.mkdir(parents=True, exist_ok=True)
-    touch(packed)
-    options = {**options, "pack_dir": str(packed)}
     library = folder / library_for(manifest)
-    return NativeCore(open_core(), library, folder, device, options, config)
+    packed = pack_dir(manifest)
+    try:
+        packed.mkdir(parents=True, exist_ok=True)
+        touch(packed)
+        options = {**options, "pack_dir": str(packed)}
+    except OSError as e:  # a read-only cache costs time and memory, nothing else
+        _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
+    before = _inodes(packed)
+    shards = [folder / name for name in folder_shards(folder)]
+    known = bool(before) and integrity.seen(packed, [*before, *shards])
+    if known:  # once a start of the machine is enough
+        options = {**options, "check_weights": 0}
+    core = NativeCore(open_core(), library, folder, device, options, config)
+    after = _inodes(packed)
+    _look_at_packed(before, after)
+    if after and not known:
+        integrity.see(packed, [*_inodes(packed), *shards])
+    return core
+
+
+def _look_at_packed(before: Mapping[Path, int], after: Mapping[Path, int]) -> None:
+    """Say what was damaged, and remove what is of no use any more.
+
+    The core writes over a packed file only if it is damaged; one of another key, as after a repair
+    of the shards, gets another name.
+    """
+    for path in before.keys() & after.keys():
+        if before[path] != after[path]:
+            _log.warning("%s was damaged, and has been made again", path)
+    if after.keys() - before.keys():
+        for path in before:
+            path.unlink(missing_ok=True)
+
+
+def _inodes(packed: Path) -> dict[Path, int]:
+    return {path: path.stat().st_ino for path in packed.glob("packed-*.bin")}
 
 
 def engine_config(manifest: Manifest, options: LoadOptions, device: str) -> dict[str, int]:
@@ -176,4 +220,4 @@ def tokenizer_of(
     """
     tokenizer = Tokenizer.from_folder(folder)
     template = chat_template.from_folder(folder, tokenizer.special_tokens)
-    return tokenizer, template, read_json(folder / "generation_config.json")
+    return tokenizer, template, generation_config.read(folder)

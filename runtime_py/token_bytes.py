@@ -53,7 +53,11 @@ class TokenBytes:
 
 def token_bytes_of(backend: tokenizers.Tokenizer) -> TokenBytes | None:
     """The rule for this tokenizer, or None if its decoder does not work token by token."""
-    decoder = json.loads(backend.to_str()).get("decoder") or {}
+    if backend.decoder is None:
+        return None
+    # Its own part of tokenizer.json: to write the vocabulary too would take a second, and memory
+    # for each number up to the largest id.
+    decoder = json.loads(backend.decoder.__getstate__())
     steps = decoder["decoders"] if decoder.get("type") == "Sequence" else [decoder]
     kinds = [step.get("type") for step in steps]
     if kinds == ["ByteLevel"]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import tokenizers
 
 from wherry.errors import ModelError
+from wherry.json_file import read_object
 
 from .caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
@@ -36,6 +37,9 @@ class TooManyTokens(Exception):
         self.at_least = at_least
 
 
+_MOST_IDS = 2**24  # a hundred times what the largest vocabulary has
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; {} if there is no such file.
 
@@ -45,12 +49,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return read_object(path)
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}.") from e
     except ValueError as e:
-        raise ModelError(f"{path} is not JSON: {e}") from e
-    if not isinstance(value, dict):
-        raise ModelError(f"{path} holds a {type(value).__name__}, not an object")
-    return value
+        raise ModelError(f"{path} is not JSON, or no object: {e}.") from e
 
 
 class Tokenizer:
@@ -86,7 +89,7 @@ class Tokenizer:
         of tokenizer_config.json together: chat models often name their end of turn in only one.
 
         Raises:
-            ModelError: no tokenizer.json, or a damaged file.
+            ModelError: no tokenizer.json, or a damaged file; a tokenizer that cannot encode.
         """
         path = folder / "tokenizer.json"
         if not path.is_file():
@@ -95,10 +98,8 @@ class Tokenizer:
                 "convert an older one with transformers: "
                 "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
             )
-        try:
-            backend = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as e:  # the library raises bare Exception
-            raise ModelError(f"{path} cannot be read: {e}") from e
+        with _explained(path):
+            backend = _checked(tokenizers.Tokenizer.from_file(str(path)))
         config = read_json(folder / "special_tokens_map.json")
         config |= read_json(folder / "tokenizer_config.json")
         eos = [
@@ -201,8 +202,44 @@ def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
     """eos_token_id as a list: an int, a list of ints, or absent; multimodal models nest it."""
-    value = config.get("eos_token_id", config.get("text_config", {}).get("eos_token_id"))
+    nested = config.get("text_config")
+    inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
+    value = config.get("eos_token_id", inside)
     ids = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(type(i) is int and i >= 0 for i in ids):
-        raise ModelError(f"{path}: eos_token_id is {value!r}; it takes an id or a list of ids")
+    if not all(type(i) is int and 0 <= i < _MOST_IDS for i in ids):
+        raise ModelError(
+            f"{path}: eos_token_id is {shortened(value)}; it takes an id or a list of ids"
+        )
     return ids
+
+
+def shortened(value: object) -> str:
+    """A value for an error."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _checked(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Encode and decode once: what is wrong inside is often found then and not before.
+
+    Raises:
+        ValueError: an id so large that tables of them would fill the memory.
+    """
+    largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
+    if largest >= _MOST_IDS:
+        raise ValueError(f"it has a token of id {largest}; ids go to {_MOST_IDS - 1}")
+    ids = backend.encode("Hello, wörld 1!", add_special_tokens=True).ids
+    backend.decode(ids, skip_special_tokens=False)
+    return backend
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Bare exceptions of the library, and its panics, which are no Exception, become ours."""
+    try:
+        yield
+    except BaseException as e:
+        if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
+            raise
+        text = str(e).strip() or type(e).__name__
+        raise ModelError(f"{path} cannot be read: {text}") from e

@@ -1,6 +1,5 @@
 """The manifest: what is written is read, and whatever does not fit is said, all of it."""
 
-import dataclasses
 import json
 import platform
 
@@ -9,29 +8,7 @@ import pytest
 from wherry import artifact
 from wherry.errors import ArtifactError
 
-
-def write(folder, **changes):
-    (folder / "model.so").write_bytes(b"library")
-    (folder / "params_shard_0.bin").write_bytes(b"weights")
-    manifest = artifact.Manifest(
-        schema=artifact.SCHEMA_VERSION,
-        key="k",
-        interface=artifact.INTERFACE_HASH,
-        wherry="0.1.0",
-        tvm="0.27.0.post1",
-        name="small",
-        architecture={"name": "llama", "config": {}},
-        quantization="q0f32",
-        target={"name": "cpu:x", "kind": "llvm", "host": f"{platform.machine()}-linux-gnu"},
-        deployment={"context": 8},
-        memory={"weights": 7},
-        capabilities=("completion",),
-        library="model.so",
-        files={n: artifact.record(folder / n) for n in ("model.so", "params_shard_0.bin")},
-    )
-    manifest = dataclasses.replace(manifest, **changes)
-    artifact.write_atomically(folder / artifact.MANIFEST, manifest.to_json())
-    return manifest
+from .support.artifacts import CONTENT, edit, write
 
 
 def test_a_written_manifest_is_read_and_verified(tmp_path):
@@ -66,16 +43,56 @@ def test_a_truncated_file_is_found_without_hashing(tmp_path):
         (lambda raw: raw.update(schema=99), "schema 99"),
         (lambda raw: raw.pop("files"), "missing field 'files'"),
         (lambda raw: raw.update(extra=1), "unknown field 'extra'"),
+        (lambda raw: raw.update(files={}), "model.so is not listed"),
+        (lambda raw: raw.update(library="other.so"), "other.so is not listed"),
+        (
+            lambda raw: raw["target"].update(
+                variants=[{"name": "v", "features": [], "library": "v.so"}]
+            ),
+            "v.so is not listed",
+        ),
+        (lambda raw: raw["files"].pop("tensor-cache.json"), "tensor-cache.json is not listed"),
+        (lambda raw: raw["files"].pop("params_shard_0.bin"), "does not list it"),
+        (lambda raw: raw["files"].update({"../x": raw["files"]["model.so"]}), "pattern"),
+        (lambda raw: raw["files"]["model.so"].update(size=-1), "files.model.so.size"),
+        (lambda raw: raw["files"]["model.so"].pop("sha256"), "files.model.so.sha256"),
+        (lambda raw: raw.update(capabilities=7), "capabilities"),
+        (lambda raw: raw.update(deployment={"context": 1.5}), "deployment.context"),
+        (lambda raw: raw.update(deployment={"context": 0}), "deployment.context"),
+        (lambda raw: raw.update(files=[]), "files: "),
+        (lambda raw: raw.update(library=["model.so"]), "library: "),
+        (lambda raw: raw.update(memory={"weights": "7"}), "memory.weights"),
+        (lambda raw: raw.update(target="cpu"), "target: "),
+        (lambda raw: raw["target"].pop("name"), "target.name"),
+        (lambda raw: raw["target"].update(features="avx2"), "target.features"),
+        (lambda raw: raw["target"].update(variants=[7]), "target.variants.0"),
+        (lambda raw: raw.update(architecture=json.loads("[" * 300 + "]" * 300)), "nest"),
     ],
 )
 def test_another_schema_or_other_fields(tmp_path, change, said):
     write(tmp_path)
-    path = tmp_path / artifact.MANIFEST
-    raw = json.loads(path.read_text())
-    change(raw)
-    path.write_text(json.dumps(raw))
+    edit(tmp_path, change)
     with pytest.raises(ArtifactError, match=said):
         artifact.verify(tmp_path)
+
+
+def test_all_that_does_not_fit_is_in_one_error(tmp_path):
+    write(tmp_path)
+    edit(tmp_path, lambda raw: raw.update(library=1, capabilities={}, memory=None, extra=2))
+    with pytest.raises(ArtifactError) as e:
+        artifact.read_manifest(tmp_path)
+    for field in ("library: ", "capabilities: ", "memory: ", "unknown field 'extra'"):
+        assert field in str(e.value)
+
+
+def test_a_flip_of_any_byte_of_the_manifest_is_seen(tmp_path):
+    write(tmp_path)
+    path = tmp_path / artifact.MANIFEST
+    text = path.read_bytes()
+    for i in range(len(text)):
+        path.write_bytes(text[:i] + bytes([text[i] ^ 1]) + text[i + 1 :])
+        with pytest.raises(ArtifactError):
+            artifact.read_manifest(tmp_path)
 
 
 def test_no_manifest_and_a_damaged_one(tmp_path):
@@ -128,7 +145,9 @@ def test_the_best_library_that_a_machine_runs(tmp_path, has, library):
         "v4vnni.so": V4 | {"avx512_vnni"},
     }
     variants = [{"name": n, "library": n, "features": sorted(f)} for n, f in levels.items()]
-    write(tmp_path, target={"kind": "llvm", "features": sorted(V3), "variants": variants})
+    target = {"name": "cpu", "kind": "llvm", "features": sorted(V3), "variants": variants}
+    files = {n: artifact.FileRecord(size=1, sha256="0" * 64) for n in (*levels, *CONTENT)}
+    write(tmp_path, target=target, files=files)
     assert artifact.library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
 
 

@@ -17,6 +17,8 @@ BASE = {
     "cuda_driver",
     "devices",
     "errors",
+    "integrity",
+    "json_file",
     "locks",
     "plugins",
     "pruning",

@@ -10,8 +10,9 @@
 namespace wherry {
 
 struct ModelOptions {
-  int threads = 0;       // of the compiled model's kernels; 0: see default_threads()
-  std::string pack_dir;  // folder for the packed weights; empty: keep them in memory
+  int threads = 0;            // of the compiled model's kernels; 0: see default_threads()
+  std::string pack_dir;       // folder for the packed weights; empty: keep them in memory
+  bool check_weights = true;  // against the checksums of the first load with this pack_dir
 };
 
 struct EngineConfig {

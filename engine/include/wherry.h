@@ -192,7 +192,8 @@ WHERRY_API const char* wherry_last_error(void);
  * lib: path of a compiled library, or "system:<prefix>" for one linked into the program.
  * weights: folder with tensor-cache.json and its shards.
  * device: "cpu" or "<kind>:<index>".
- * options_json: {"threads": int, "pack_dir": folder for the packed weights}; null or "{}" for none.
+ * options_json, all optional: {"threads": int, "pack_dir": folder for the packed weights,
+ *  "check_weights": 1 (default) compares them with the checksums in that folder, 0 does not}
  */
 WHERRY_API int wherry_model_load(const char* lib, const char* weights, const char* device,
                                  const char* options_json, wherry_model** out);

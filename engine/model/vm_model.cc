@@ -67,6 +67,8 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   WeightsOptions to_load;
   to_load.device = shared->device;
   to_load.pack_dir = options.pack_dir;
+  to_load.threads = shared->threads;
+  to_load.check = options.check_weights;
   to_load.library_hash = hash_of_library(lib);
   PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
     configure_kernel_threads(shared->threads);

@@ -37,10 +37,37 @@ std::optional<T> exact(const ffi::Any& value) {
   return exact(value, static_cast<T*>(nullptr));
 }
 
+// Far more than any file of ours has; the parser takes a stack frame for each.
+constexpr int kDeepest = 64;
+
+// How deep brackets nest in `text`, valid JSON or not.
+int depth_of(const std::string& text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 }  // namespace
 
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
                                     wherry_status status) {
+  if (int depth = depth_of(text); depth > kDeepest) {
+    throw Error(status,
+                concat(what, " nests ", depth, " levels deep; at most ", kDeepest, " are read"));
+  }
   ffi::String problem;
   ffi::Any value = ffi::json::Parse(ffi::String(text), &problem);
   if (!problem.empty()) throw Error(status, concat(what, " is not JSON: ", std::string(problem)));

@@ -15,7 +15,8 @@ namespace wherry {
 
 namespace ffi = tvm::ffi;
 
-// Parses `text`, which must hold an object; `what` names it in errors of the given status.
+// Parses `text`, which must hold an object and nest at most 64 levels deep; `what` names it in
+// errors of the given status.
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
                                     wherry_status status);
 

@@ -32,6 +32,24 @@ TEST(types_are_not_converted) {
   }
 }
 
+TEST(the_depth_is_limited) {
+  auto nested = [](size_t n) {
+    return "{\"a\": " + std::string(n - 1, '[') + std::string(n - 1, ']') + "}";
+  };
+  parse_json_object(nested(64), "it", WHERRY_INTERNAL);
+  // 100,000 ended the process.
+  for (size_t n : {65u, 100'000u}) {
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, parse_json_object(nested(n), "it", WHERRY_INTERNAL)),
+                   concat("it nests ", n, " levels deep; at most 64 are read"));
+  }
+  const std::string quoted = "{\"a\": \"\\\"" + std::string(1000, '[') + "\"}";
+  parse_json_object(quoted, "it", WHERRY_INTERNAL);
+  std::string broken = std::string(500'000, ']') + std::string(100'000, '[');  // never nested
+  ERROR_OF(WHERRY_INTERNAL, parse_json_object(broken, "it", WHERRY_INTERNAL));
+  ERROR_OF(WHERRY_INTERNAL,
+           parse_json_object("{\"a\": \"" + std::string(9, '\\'), "it", WHERRY_INTERNAL));
+}
+
 TEST(long_lists_are_cut_and_counted) {
   Problems problems;
   for (int i = 0; i < 45; ++i) problems.add("line ", i);

@@ -7,9 +7,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
+#include "support/checksum.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/parallel.h"
 
 namespace wherry {
 
@@ -18,23 +21,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBlockAlignment = 256;
-constexpr char kMagic[8] = {'W', 'H', 'P', 'A', 'C', 'K', '0', '1'};
+constexpr char kMagic[8] = {'W', 'H', 'P', 'A', 'C', 'K', '0', '2'};
 
 struct Header {
   char magic[8];
   uint64_t key;
   uint64_t layout;
   uint64_t file_size;
-  uint64_t checksum;  // of the fields above
+  uint64_t checksums;  // checksum of the list of checksums
+  uint64_t checksum;   // of the fields above
 };
 
-Header make_header(uint64_t key, const PackedLayout& layout) {
+Header make_header(uint64_t key, const PackedLayout& layout, const char* checksums) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key = key;
   header.layout = layout.hash();
   header.file_size = static_cast<uint64_t>(layout.file_size());
-  header.checksum = Hash().bytes(&header, offsetof(Header, checksum)).value();
+  header.checksums = checksum64(checksums, layout.entries().size() * sizeof(uint64_t));
+  header.checksum = checksum64(&header, offsetof(Header, checksum));
   return header;
 }
 
@@ -45,11 +50,25 @@ Header make_header(uint64_t key, const PackedLayout& layout) {
 
 }  // namespace
 
-int64_t PackedLayout::add(const std::string& description, int64_t nbytes) {
+size_t PackedLayout::add_entry(const std::string& description, Entry entry) {
+  hash_ = Hash()
+              .number(hash_)
+              .text(description)
+              .number(static_cast<uint64_t>(entry.offset))
+              .number(static_cast<uint64_t>(entry.nbytes))
+              .value();
+  entries_.push_back(entry);
+  return entries_.size() - 1;
+}
+
+size_t PackedLayout::add(const std::string& description, int64_t nbytes) {
   int64_t offset = (end_ + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
   end_ = offset + nbytes;
-  hash_ = Hash().number(hash_).text(description).number(static_cast<uint64_t>(offset)).value();
-  return offset;
+  return add_entry(description, {offset, nbytes});
+}
+
+size_t PackedLayout::add_outside(const std::string& description, int64_t nbytes) {
+  return add_entry(description, {-1, nbytes});
 }
 
 std::string packed_path(const std::string& folder, uint64_t key) {
@@ -59,18 +78,36 @@ std::string packed_path(const std::string& folder, uint64_t key) {
   return (fs::path(folder) / ("packed-" + digits + ".bin")).string();
 }
 
-std::shared_ptr<const MappedFile> open_packed(const std::string& path, uint64_t key,
-                                              const PackedLayout& layout) {
+std::unique_ptr<const PackedFile> PackedFile::open(const std::string& path, uint64_t key,
+                                                   const PackedLayout& layout) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return nullptr;
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   if (file->size() != static_cast<size_t>(layout.file_size())) return nullptr;
-  Header header = make_header(key, layout);
-  return std::memcmp(file->data(), &header, sizeof header) == 0 ? file : nullptr;
+  Header header = make_header(key, layout, file->data() + layout.checksums());
+  if (std::memcmp(file->data(), &header, sizeof header) != 0) return nullptr;
+  return std::unique_ptr<const PackedFile>(new PackedFile(std::move(file), layout));
+}
+
+uint64_t PackedFile::checksum(size_t entry) const {
+  uint64_t value;
+  std::memcpy(&value, file_->data() + layout_.checksums() + entry * sizeof value, sizeof value);
+  return value;
+}
+
+bool PackedFile::intact(int threads) const {
+  const std::vector<PackedLayout::Entry>& entries = layout_.entries();
+  return failing(entries.size(), threads,
+                 [&](size_t i) {
+                   if (entries[i].offset < 0) return true;
+                   return checksum64(block(i), static_cast<size_t>(entries[i].nbytes)) ==
+                          checksum(i);
+                 })
+      .empty();
 }
 
 PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout)
-    : path_(path) {
+    : path_(path), key_(key), layout_(layout), checksums_(layout.entries().size()) {
   static std::atomic<int> count{0};  // two engines of one process may write at once
   fs::path target(path);
   std::error_code error;
@@ -82,8 +119,6 @@ PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLa
   if (fd_ < 0) fail(temporary_, "create");
   try {
     if (ftruncate(fd_, layout.file_size()) != 0) fail(temporary_, "set the size");
-    Header header = make_header(key, layout);
-    write(0, &header, sizeof header);
   } catch (...) {
     close(fd_);
     unlink(temporary_.c_str());
@@ -97,7 +132,13 @@ PackedWriter::~PackedWriter() {
   unlink(temporary_.c_str());
 }
 
-void PackedWriter::write(int64_t offset, const void* data, int64_t nbytes) {
+void PackedWriter::write(size_t entry, const void* data) {
+  auto [offset, nbytes] = layout_.entries()[entry];
+  write_at(offset, data, nbytes);
+  checksums_[entry] = checksum64(data, static_cast<size_t>(nbytes));
+}
+
+void PackedWriter::write_at(int64_t offset, const void* data, int64_t nbytes) {
   const char* p = static_cast<const char*>(data);
   while (nbytes > 0) {
     ssize_t written = pwrite(fd_, p, static_cast<size_t>(nbytes), offset);
@@ -110,6 +151,10 @@ void PackedWriter::write(int64_t offset, const void* data, int64_t nbytes) {
 }
 
 void PackedWriter::commit() {
+  const char* list = reinterpret_cast<const char*>(checksums_.data());
+  write_at(layout_.checksums(), list, static_cast<int64_t>(checksums_.size() * sizeof(uint64_t)));
+  Header header = make_header(key_, layout_, list);
+  write_at(0, &header, sizeof header);
   if (fsync(fd_) != 0) fail(temporary_, "flush");
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename");
   close(fd_);

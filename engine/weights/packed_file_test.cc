@@ -12,17 +12,22 @@ using testing::TemporaryFolder;
 struct Example {
   Example() {
     first = layout.add("a float32 [3]", 12);
+    outside = layout.add_outside("c", 7);
     second = layout.add("b int8 [5]", 5);
   }
   void write(const std::string& path, bool commit) const {
     PackedWriter writer(path, 7, layout);
-    writer.write(second, "world", 5);
-    writer.write(first, "hello, hello", 12);
+    writer.write(second, "world");
+    writer.write(first, "hello, hello");
+    writer.set_checksum(outside, 77);
     if (commit) writer.commit();
+  }
+  auto open(const std::string& path, uint64_t key = 7) const {
+    return PackedFile::open(path, key, layout);
   }
 
   PackedLayout layout;
-  int64_t first, second;
+  size_t first, outside, second;
 };
 
 size_t files_in(const std::string& folder) {
@@ -37,12 +42,16 @@ TEST(what_is_written_is_mapped) {
   std::string path = packed_path(folder.path() + "/new/folders", 0xABCDEF);
   CHECK_CONTAINS(path, "packed-0000000000abcdef.bin");
   example.write(path, true);
-  auto file = open_packed(path, 7, example.layout);
+  auto file = example.open(path);
   CHECK(file != nullptr);
-  CHECK_EQ(example.first % 256, 0);
-  CHECK_EQ(example.second % 256, 0);
-  CHECK_EQ(std::string(file->data() + example.first, 12), "hello, hello");
-  CHECK_EQ(std::string(file->data() + example.second, 5), "world");
+  for (size_t block : {example.first, example.second}) {
+    CHECK_EQ(reinterpret_cast<uintptr_t>(file->block(block)) % 256, 0u);
+  }
+  CHECK_EQ(std::string(file->block(example.first), 12), "hello, hello");
+  CHECK_EQ(std::string(file->block(example.second), 5), "world");
+  CHECK_EQ(file->checksum(example.outside), 77u);
+  CHECK(file->intact(1));
+  CHECK(file->intact(3));
   CHECK_EQ(files_in(folder.path() + "/new/folders"), 1u);
 }
 
@@ -53,32 +62,42 @@ TEST(without_commit_nothing_stays) {
   CHECK_EQ(files_in(folder.path()), 0u);
 }
 
-TEST(another_key_or_layout_or_damage_is_seen) {
+TEST(another_key_or_layout_is_seen) {
   TemporaryFolder folder;
   Example example;
   std::string path = packed_path(folder.path(), 7);
-  CHECK(open_packed(path, 7, example.layout) == nullptr);
+  CHECK(example.open(path) == nullptr);
   example.write(path, true);
-  CHECK(open_packed(path, 8, example.layout) == nullptr);
+  CHECK(example.open(path, 8) == nullptr);
   PackedLayout other;
   other.add("a float32 [3]", 12);
-  other.add("c int8 [5]", 5);
+  other.add_outside("d", 7);
+  other.add("b int8 [5]", 5);
   CHECK_EQ(other.file_size(), example.layout.file_size());
-  CHECK(open_packed(path, 7, other) == nullptr);
+  CHECK(PackedFile::open(path, 7, other) == nullptr);
+}
 
+TEST(a_flip_of_any_byte_that_counts_is_seen) {
+  TemporaryFolder folder;
+  Example example;
+  std::string path = packed_path(folder.path(), 7);
+  example.write(path, true);
   const std::string whole = read_file(path);
-  for (size_t i : {0u, 9u, 17u, 25u, 33u}) {  // a bit in each field of the header
+  auto usable = [&](const std::string& content) {
+    folder.write("packed-0000000000000007.bin", content);
+    auto file = example.open(path);
+    return file != nullptr && file->intact(2);
+  };
+  size_t counting = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
-    folder.write("packed-0000000000000007.bin", damaged);
-    CHECK(open_packed(path, 7, example.layout) == nullptr);
+    counting += !usable(damaged);
   }
-  folder.write("packed-0000000000000007.bin", whole.substr(0, whole.size() - 1));
-  CHECK(open_packed(path, 7, example.layout) == nullptr);
-  folder.write("packed-0000000000000007.bin", whole + "x");
-  CHECK(open_packed(path, 7, example.layout) == nullptr);
-  folder.write("packed-0000000000000007.bin", whole);
-  CHECK(open_packed(path, 7, example.layout) != nullptr);
+  CHECK_EQ(counting, 48u + 12 + 5 + 3 * 8);  // header, blocks, checksums; gaps hold nothing
+  CHECK(!usable(whole.substr(0, whole.size() - 1)));
+  CHECK(!usable(whole + "x"));
+  CHECK(usable(whole));
 }
 
 TEST(a_folder_that_cannot_be_written_is_an_error) {

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostElements = int64_t{1} << 48;
+
 StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t shard_bytes,
                           const std::string& where, Problems& problems) {
   JsonReader reader(object, where, problems);
@@ -30,8 +32,13 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
   if (format != "raw" && format != "f32-to-bf16") {
     problems.add(tensor.name, ": format \"", format, "\"; known are raw, f32-to-bf16");
   }
+  int64_t elements = 1;
   for (int64_t extent : tensor.shape) {
     if (extent < 0) problems.add(tensor.name, ": \"shape\" has the extent ", extent);
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMostElements) {
+      problems.add(tensor.name, ": \"shape\" has more than 2^48 elements");
+      return tensor;  // their bytes cannot be counted
+    }
   }
   int64_t expected = tensor_bytes(tensor.dtype, tensor.shape) / (tensor.as_bf16 ? 2 : 1);
   if (tensor.nbytes != expected) {
@@ -112,7 +119,7 @@ const StoredTensor* TensorCache::find(const std::string& name) const {
   return it == tensors_.end() ? nullptr : &it->second;
 }
 
-ffi::Tensor TensorCache::load(const StoredTensor& stored) const {
+StoredBytes TensorCache::bytes(const StoredTensor& stored) const {
   mapped_.resize(shards_.size());
   std::shared_ptr<const MappedFile> file = mapped_[stored.shard].lock();
   if (!file) {
@@ -123,12 +130,17 @@ ffi::Tensor TensorCache::load(const StoredTensor& stored) const {
     throw Error(WHERRY_INCOMPATIBLE, shards_[stored.shard].path + " was cut while it was read");
   }
   const char* data = file->data() + stored.offset;
-  if (stored.as_bf16) return widen_bf16(data, stored);
-  if (reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
-    return tensor_over(std::move(file), data, stored.shape, stored.dtype);
+  return {std::move(file), data, static_cast<size_t>(stored.nbytes)};
+}
+
+ffi::Tensor TensorCache::load(const StoredTensor& stored) const {
+  StoredBytes bytes = this->bytes(stored);
+  if (stored.as_bf16) return widen_bf16(bytes.data, stored);
+  if (reinterpret_cast<uintptr_t>(bytes.data) % kAlignment == 0) {
+    return tensor_over(std::move(bytes.file), bytes.data, stored.shape, stored.dtype);
   }
   ffi::Tensor tensor = allocate_host(stored.shape, stored.dtype);
-  if (stored.nbytes > 0) std::memcpy(tensor.data_ptr(), data, static_cast<size_t>(stored.nbytes));
+  if (bytes.size > 0) std::memcpy(tensor.data_ptr(), bytes.data, bytes.size);
   return tensor;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,13 @@ struct StoredTensor {
   int64_t nbytes = 0;  // as stored
 };
 
+// A stored tensor's bytes as they are in its shard, and what keeps them mapped.
+struct StoredBytes {
+  std::shared_ptr<const MappedFile> file;
+  const char* data = nullptr;
+  size_t size = 0;
+};
+
 struct Shard {
   std::string path;
   int64_t nbytes = 0;
@@ -42,6 +50,9 @@ class TensorCache {
   const StoredTensor* find(const std::string& name) const;  // null: no such tensor
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& index_text() const { return index_text_; }
+
+  // Throws WHERRY_INCOMPATIBLE if the shard has become shorter.
+  StoredBytes bytes(const StoredTensor& stored) const;
 
   // The tensor in host memory: over the mapped shard where its bytes are aligned for TVM's
   // kernels and are the values themselves, else a copy. Keeps the mapping alive.

@@ -73,6 +73,7 @@ TEST(every_kind_of_damage_is_named) {
       {"\"raw\"", "\"gz\"", "a: format \"gz\"; known are raw, f32-to-bf16"},
       {"[16]", "[17]", "a: 64 bytes; float32 [17] takes 68"},
       {"[16]", "[-16]", "the extent -16"},
+      {"[16]", "[16, 4294967296, 4294967296]", "a: \"shape\" has more than 2^48 elements"},
       {"\"byteOffset\": 68", "\"byteOffset\": 72", "c: bytes 72 + 8 lie outside"},
       {"\"byteOffset\": 68", "\"byteOffset\": -4", "c: bytes -4 + 8 lie outside"},
       {"\"byteOffset\": 68", "\"byteOffset\": 9223372036854775807", "lie outside"},

@@ -4,8 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "support/checksum.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/parallel.h"
 #include "weights/packed_file.h"
 
 namespace wherry {
@@ -79,61 +81,101 @@ std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metad
   return chosen;
 }
 
-class PackedWeights {
+// The parameters, by way of the packed file where there is a folder for it. On the host that file
+// has all that is packed; on a device, which has copies of its own in any case, checksums alone.
+class Loader {
  public:
-  PackedWeights(const Metadata& metadata, const TensorCache& cache, const WeightsOptions& options)
-      : metadata_(metadata), cache_(cache), options_(options), groups_(groups_of(metadata)) {
-    for (const PackGroup& group : groups_) {
-      for (size_t i : group.params) {
-        const ParamSpec& spec = metadata.params[i];
-        offsets_[i] = layout_.add(spec.name + " " + describe(spec.dtype, spec.shape),
-                                  tensor_bytes(spec.dtype, spec.shape));
+  Loader(const Metadata& metadata, const TensorCache& cache, const WeightsOptions& options,
+         const PackFunction& pack)
+      : metadata_(metadata),
+        cache_(cache),
+        options_(options),
+        pack_(pack),
+        groups_(groups_of(metadata)),
+        maps_(!options.pack_dir.empty() && is_host(options.device)),
+        params_(metadata.params.size()) {
+    for (size_t i = 0; i < metadata.params.size(); ++i) {
+      const ParamSpec& spec = metadata.params[i];
+      if (maps_ && !spec.pack.empty()) {
+        blocks_[i] = layout_.add(spec.name + " " + describe(spec.dtype, spec.shape),
+                                 tensor_bytes(spec.dtype, spec.shape));
+        continue;
       }
+      for (const std::string& name : spec.from) outside_.try_emplace(name, 0);
+    }
+    for (auto& [name, entry] : outside_) {
+      entry = layout_.add_outside(name, cache.find(name)->nbytes);
     }
   }
 
-  void load(const PackFunction& pack, std::vector<ffi::Tensor>& params) {
-    if (groups_.empty()) return;
-    // A file saves memory where it is mapped; a device has a copy of its own in any case.
-    if (options_.pack_dir.empty() || !is_host(options_.device)) {
-      pack_in_memory(pack, params);
-    } else {
-      map(pack, params);
+  std::vector<ffi::Tensor> load() {
+    if (!options_.pack_dir.empty()) use_file();
+    if (!maps_) pack_in_memory();
+    for (size_t i = 0; i < params_.size(); ++i) {
+      const ParamSpec& spec = metadata_.params[i];
+      if (!spec.pack.empty()) continue;
+      params_[i] = to_device(cache_.load(*cache_.find(spec.from[0])), options_.device);
     }
+    return std::move(params_);
   }
 
  private:
-  void pack_in_memory(const PackFunction& pack, std::vector<ffi::Tensor>& params) {
+  std::vector<ffi::Tensor> run(const PackGroup& group) const {
+    return run_group(group, metadata_, cache_, options_.device, pack_);
+  }
+
+  void pack_in_memory() {
     for (const PackGroup& group : groups_) {
-      auto tensors = run_group(group, metadata_, cache_, options_.device, pack);
-      for (size_t k = 0; k < tensors.size(); ++k) params[group.params[k]] = tensors[k];
+      auto tensors = run(group);
+      for (size_t k = 0; k < tensors.size(); ++k) params_[group.params[k]] = tensors[k];
     }
   }
 
-  void map(const PackFunction& pack, std::vector<ffi::Tensor>& params) {
-    uint64_t key = packed_key(metadata_, cache_, options_.library_hash);
-    std::string path = packed_path(options_.pack_dir, key);
-    std::shared_ptr<const MappedFile> file = open_packed(path, key, layout_);
-    if (!file) {
-      write(path, key, pack);
-      file = open_packed(path, key, layout_);
+  void use_file() {
+    const uint64_t key = packed_key(metadata_, cache_, options_.library_hash);
+    const std::string path = packed_path(options_.pack_dir, key);
+    auto file = PackedFile::open(path, key, layout_);
+    if (file && options_.check) check_outside(*file);
+    if (!file || (options_.check && !file->intact(options_.threads))) {
+      write(path, key);
+      file = PackedFile::open(path, key, layout_);
       if (!file) throw Error(WHERRY_INTERNAL, path + " changed while it was written");
     }
-    for (const auto& [i, offset] : offsets_) {
+    for (const auto& [i, entry] : blocks_) {
       const ParamSpec& spec = metadata_.params[i];
-      ffi::Tensor tensor = tensor_over(file, file->data() + offset, spec.shape, spec.dtype);
-      params[i] = to_device(tensor, options_.device);
+      params_[i] = tensor_over(file->mapping(), file->block(entry), spec.shape, spec.dtype);
     }
   }
 
-  void write(const std::string& path, uint64_t key, const PackFunction& pack) {
+  // Stored tensors have to be what they were when the file was written.
+  void check_outside(const PackedFile& file) const {
+    std::vector<std::string> names;
+    std::vector<StoredBytes> bytes;
+    for (const auto& [name, entry] : outside_) {
+      names.push_back(name);
+      bytes.push_back(cache_.bytes(*cache_.find(name)));
+    }
+    Problems problems;
+    for (size_t i : failing(names.size(), options_.threads, [&](size_t i) {
+           return checksum64(bytes[i].data, bytes[i].size) == file.checksum(outside_.at(names[i]));
+         })) {
+      problems.add(names[i], " in ", cache_.shards()[cache_.find(names[i])->shard].path);
+    }
+    problems.raise(WHERRY_INCOMPATIBLE, "weights have changed since they were first loaded");
+  }
+
+  void write(const std::string& path, uint64_t key) {
     PackedWriter writer(path, key, layout_);
-    for (const PackGroup& group : groups_) {
-      auto tensors = run_group(group, metadata_, cache_, options_.device, pack);
-      for (size_t k = 0; k < tensors.size(); ++k) {
-        ffi::Tensor host = to_host(tensors[k]);
-        writer.write(offsets_[group.params[k]], host.data_ptr(),
-                     static_cast<int64_t>(ffi::GetDataSize(*host.GetDLTensorPtr())));
+    for (const auto& [name, entry] : outside_) {
+      StoredBytes bytes = cache_.bytes(*cache_.find(name));
+      writer.set_checksum(entry, checksum64(bytes.data, bytes.size));
+    }
+    if (maps_) {
+      for (const PackGroup& group : groups_) {
+        auto tensors = run(group);
+        for (size_t k = 0; k < tensors.size(); ++k) {
+          writer.write(blocks_[group.params[k]], to_host(tensors[k]).data_ptr());
+        }
       }
     }
     writer.commit();
@@ -142,9 +184,13 @@ class PackedWeights {
   const Metadata& metadata_;
   const TensorCache& cache_;
   const WeightsOptions& options_;
+  const PackFunction& pack_;
   std::vector<PackGroup> groups_;
+  bool maps_;  // what is packed
   PackedLayout layout_;
-  std::map<size_t, int64_t> offsets_;  // parameter -> bytes
+  std::map<size_t, size_t> blocks_;        // parameter -> entry of the layout
+  std::map<std::string, size_t> outside_;  // stored tensor -> entry of the layout
+  std::vector<ffi::Tensor> params_;
 };
 
 }  // namespace
@@ -163,15 +209,7 @@ uint64_t packed_key(const Metadata& metadata, const TensorCache& cache, uint64_t
 std::vector<ffi::Tensor> load_params(const Metadata& metadata, const TensorCache& cache,
                                      const WeightsOptions& options, const PackFunction& pack) {
   check_stored(metadata, cache);
-  std::vector<ffi::Tensor> params(metadata.params.size());
-  PackedWeights(metadata, cache, options).load(pack, params);
-  for (size_t i = 0; i < params.size(); ++i) {
-    const ParamSpec& spec = metadata.params[i];
-    if (spec.pack.empty()) {
-      params[i] = to_device(cache.load(*cache.find(spec.from[0])), options.device);
-    }
-  }
-  return params;
+  return Loader(metadata, cache, options, pack).load();
 }
 
 }  // namespace wherry

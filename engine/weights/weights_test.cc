@@ -43,8 +43,9 @@ struct Example {
         {"name": "x", "shape": [4], "dtype": "float32", "nbytes": 16, "byteOffset": 0},
         {"name": "y", "shape": [4], "dtype": "float32", "nbytes": 16, "byteOffset": 16}]}]})");
   }
-  std::vector<ffi::Tensor> load(const std::string& pack_dir) {
+  std::vector<ffi::Tensor> load(const std::string& pack_dir, bool check = true) {
     WeightsOptions options;
+    options.check = check;
     options.pack_dir = pack_dir;
     options.library_hash = library_hash;
     return load_params(metadata, TensorCache::open(folder.path()), options,
@@ -114,6 +115,49 @@ TEST(a_damaged_packed_file_is_made_again) {
     CHECK_EQ(example.calls, before + 2);
     CHECK(read_file(example.only_file()) == content);
   }
+}
+
+TEST(a_flip_anywhere_in_the_packed_file_never_reaches_the_weights) {
+  Example example;
+  std::string packed = example.folder.path() + "/packed";
+  example.load(packed);
+  const std::string path = example.only_file(), content = read_file(path);
+  const std::string name = "packed/" + std::filesystem::path(path).filename().string();
+  for (size_t i = 0; i < content.size(); i += 5) {
+    std::string damaged = content;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x40);
+    example.folder.write(name, damaged);
+    example.check(example.load(packed));
+  }
+}
+
+TEST(what_the_caller_knows_to_be_whole_is_not_read) {
+  Example example;
+  const std::string packed = example.folder.path() + "/packed";
+  example.load(packed);
+  const std::string path = example.only_file();
+  std::string damaged = read_file(path);
+  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // of p
+  example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
+  auto params = example.load(packed, false);
+  CHECK_EQ(std::string(static_cast<const char*>(params[0].data_ptr()), 4), damaged.substr(256, 4));
+  damaged[0] = 'X';  // the header is always looked at
+  example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
+  example.check(example.load(packed, false));
+}
+
+TEST(a_stored_tensor_that_changes_under_its_packed_file_is_named) {
+  Example example;
+  const std::string packed = example.folder.path() + "/packed";
+  const std::string shard = example.folder.path() + "/shard.bin";
+  example.load(packed);
+  auto time = std::filesystem::last_write_time(shard);
+  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // r is y as it is stored
+  std::filesystem::last_write_time(shard, time);
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, example.load(packed)), "y in " + shard);
+  example.write({1, 2, 3, 5, 10, 20, 30, 40});  // x is packed: the file has it
+  std::filesystem::last_write_time(shard, time);
+  example.check(example.load(packed));
 }
 
 TEST(the_file_belongs_to_one_library_and_its_weights) {

@@ -16,15 +16,43 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from wherry.errors import ArtifactError, listing
+from wherry.json_file import parse_object
 
 MANIFEST = "wherry.json"
-SCHEMA_VERSION = 1  # of this file
+SCHEMA_VERSION = 2  # of this file
+# What a compiled model takes along beside the weights, as shell patterns.
+SIDE_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer*.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template*",
+)
+INDEX, SHARDS = "tensor-cache.json", "params_shard_*.bin"
+# What a runtime reads because it is there: not without being checked.
+_READ = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    SHARDS,
+)
 # What the core and a compiled library agree on: names, order, dtypes and meaning of `forward`'s
 # arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
@@ -45,12 +73,20 @@ _SYSTEMS = {
 }
 
 
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$", max_length=255)]
+Text = Annotated[str, Field(max_length=1000)]
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
+Bytes = Annotated[int, Field(ge=0, lt=2**63)]
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRecord:
     """One file of the folder."""
 
-    size: int  # bytes
-    sha256: str
+    size: Bytes
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +94,13 @@ class Manifest:
     """The content of `wherry.json`. Four records that are never mixed, and what binds them."""
 
     schema: int
-    key: str  # hash of all inputs of the compilation: equal keys, equal folders
-    interface: str  # INTERFACE_HASH of the compiler that wrote it
-    wherry: str  # version
-    tvm: str  # version
-    name: str  # what `wherry list` and /v1/models show
+    key: Text  # hash of all inputs of the compilation: equal keys, equal folders
+    interface: Text  # INTERFACE_HASH of the compiler that wrote it
+    wherry: Text  # version
+    tvm: Text  # version
+    name: Text  # what `wherry list` and /v1/models show
     architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
-    quantization: str  # scheme, "q4f16_1"
+    quantization: Text  # scheme, "q4f16_1"
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]};
     # variants, where there are any: {"name", "features", "library"}, from least to most;
     # objects, where the library is an archive of them: {"format", "symbols" if they find each other
@@ -75,14 +111,50 @@ class Manifest:
     # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": "int8" or "float"
     deployment: dict[str, Any]
     # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
-    memory: dict[str, int]
-    capabilities: tuple[str, ...]
-    library: str  # file name; see library_for
-    files: dict[str, FileRecord]
+    memory: dict[str, Bytes]
+    capabilities: tuple[Text, ...]
+    library: FileName  # see library_for
+    files: dict[FileName, FileRecord]
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     def to_json(self) -> str:
-        """Readable, sorted, with a final newline."""
-        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+        """Readable, sorted, with a final newline, and with the SHA-256 of all that it says."""
+        values = asdict(self)
+        return json.dumps(values | {"digest": digest(values)}, indent=2, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    name: Text
+    features: list[Text]
+    library: FileName
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """What is read of Manifest.target. Each device has words of its own besides."""
+
+    name: Text
+    kind: Text
+    host: Text = ""
+    cpu: Text = ""
+    features: list[Text] = ()  # type: ignore[assignment]
+    codes: list[Text] = ()  # type: ignore[assignment]
+    variants: list[_Variant] = ()  # type: ignore[assignment]
+    objects: dict[str, Text] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="ignore")
+
+
+_MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
+_LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
+_ACTIVATIONS = ("int8", "float")
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """SHA-256 of a record that keeps it in its own field "digest", which is left out."""
+    rest = {name: value for name, value in values.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
@@ -127,53 +199,112 @@ def read_manifest(folder: Path) -> Manifest:
             f"Compile one: wherry compile MODEL --target cpu -o {folder}"
         )
     try:
-        raw = json.loads(path.read_text())
-    except ValueError as e:
+        text = path.read_bytes()
+        raw = parse_object(text)
+    except (OSError, ValueError) as e:
         raise ArtifactError(f"{path} is damaged ({e}). Compile the model again.") from e
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA_VERSION:
-        found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+    if type(raw.get("schema")) is not int or raw["schema"] != SCHEMA_VERSION:
         raise ArtifactError(
-            f"{path} has schema {found!r}; this version reads schema {SCHEMA_VERSION}. "
+            f"{path} has schema {raw.get('schema')!r}; this version reads schema {SCHEMA_VERSION}. "
             "Compile the model again with this version."
         )
     return _parse(raw, path)
 
 
-def _parse(raw: Mapping[str, Any], path: Path) -> Manifest:
+def _parse(raw: dict[str, Any], path: Path) -> Manifest:
+    stated = raw.pop("digest", None)
     known = {f.name for f in fields(Manifest)}
     problems = [f"missing field {n!r}" for n in sorted(known - set(raw))]
     problems += [f"unknown field {n!r}" for n in sorted(set(raw) - known)]
+    given = {name: raw[name] for name in known & set(raw)}
+    manifest = None
+    try:
+        # By way of JSON: there a tuple is an array, however strict.
+        manifest = _MANIFEST.validate_json(json.dumps(given))
+    except ValidationError as e:
+        problems += [p for p in _spelled(e, "") if not p.startswith("missing")]
+    if isinstance(raw.get("target"), dict):
+        try:
+            _TARGET.validate_json(json.dumps(raw["target"]))
+        except ValidationError as e:
+            problems += _spelled(e, "target.")
+    if isinstance(raw.get("deployment"), dict):
+        limits = dict(raw["deployment"])
+        if limits.pop("activations", "float") not in _ACTIVATIONS:
+            problems.append(f"deployment.activations: expected one of {', '.join(_ACTIVATIONS)}")
+        try:
+            _LIMITS.validate_json(json.dumps(limits))
+        except ValidationError as e:
+            problems += _spelled(e, "deployment.")
+    if manifest is not None and not problems:
+        problems += _inconsistent(manifest)
+    if not problems and stated != digest(raw):
+        problems.append("its content has changed: its digest is another")
     if problems:
-        raise ArtifactError(f"{path} does not fit schema {SCHEMA_VERSION}:\n{listing(problems)}")
-    values = dict(raw)
-    values["files"] = {n: FileRecord(**r) for n, r in raw["files"].items()}
-    values["capabilities"] = tuple(raw["capabilities"])
-    return Manifest(**values)
+        raise ArtifactError(
+            f"{path} is damaged, or not of schema {SCHEMA_VERSION}:\n{listing(problems)}\n"
+            "Compile the model again: wherry compile MODEL -o DIR"
+        )
+    assert manifest is not None
+    return manifest
 
 
-def verify(folder: Path, *, hashes: bool = True, machine: bool = True) -> Manifest:
+def _spelled(error: ValidationError, where: str) -> Iterator[str]:
+    """One line for each field that does not fit."""
+    for e in error.errors(include_url=False):
+        if e["type"] == "missing" and not where and len(e["loc"]) == 1:
+            continue  # of the manifest itself: named already
+        place = ".".join(map(str, e["loc"]))
+        yield f"{where}{place}: {e['msg']}; found {_short(e['input'])}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _inconsistent(manifest: Manifest) -> Iterator[str]:
+    """What is named has to be listed, so that no file is read that is not checked."""
+    variants = [v["library"] for v in manifest.target.get("variants", [])]
+    for name in dict.fromkeys([manifest.library, *variants, INDEX]):
+        if name not in manifest.files:
+            yield f"files: {name} is not listed"
+    if MANIFEST in manifest.files:
+        yield f"files: lists {MANIFEST} itself"
+
+
+def verify(
+    folder: Path, *, hashes: bool = True, machine: bool = True, known: Collection[str] = ()
+) -> Manifest:
     """Check a compiled folder against its manifest and this machine; all mismatches at once.
 
-    Sizes are always compared, contents too unless `hashes` is false. With `machine` false the
-    folder may be for another machine.
+    Sizes are always compared, contents too unless `hashes` is false, but not of the files in
+    `known`. With `machine` false the folder may be for another machine.
 
     Raises:
         ArtifactError: with the list of what is wrong, and what to type.
     """
     manifest = read_manifest(folder)
-    problems: list[str] = []
-    if manifest.interface != INTERFACE_HASH:
-        problems.append(
-            f"its library speaks interface {manifest.interface}, this runtime {INTERFACE_HASH}"
-        )
-    for name, expected in sorted(manifest.files.items()):
-        path = folder / name
-        if not path.is_file():
-            problems.append(f"{name} is missing")
-        elif path.stat().st_size != expected.size:
-            problems.append(f"{name} has {path.stat().st_size} bytes, not {expected.size}")
-        elif hashes and sha256_of(path) != expected.sha256:
-            problems.append(f"{name} has changed: its SHA-256 is not the one in {MANIFEST}")
+    known = known if hashes else manifest.files
+    raise_for(folder, manifest, file_problems(folder, manifest.files, known), machine=machine)
+    return manifest
+
+
+def raise_for(
+    folder: Path, manifest: Manifest, found: Mapping[str, str], *, machine: bool = True
+) -> None:
+    """Raise if there is a problem with the files, the interface, or this machine.
+
+    Args:
+        folder: of the manifest.
+        manifest: what was read.
+        found: what `file_problems` gave.
+        machine: whether the folder has to run here.
+
+    Raises:
+        ArtifactError: with the list of what is wrong, and what to type.
+    """
+    problems = [*interface_problems(manifest), *found.values(), *unlisted(folder, manifest.files)]
     if machine:
         problems += machine_problems(manifest.target)
     if problems:
@@ -181,7 +312,49 @@ def verify(folder: Path, *, hashes: bool = True, machine: bool = True) -> Manife
             f"{folder} cannot be used here:\n{listing(problems)}\n"
             "Compile it again on this machine: wherry compile MODEL -o DIR"
         )
-    return manifest
+
+
+def interface_problems(manifest: Manifest) -> list[str]:
+    """Whether this runtime calls libraries as the manifest's wants it."""
+    if manifest.interface == INTERFACE_HASH:
+        return []
+    return [f"its library speaks interface {manifest.interface}, this runtime {INTERFACE_HASH}"]
+
+
+def unlisted(folder: Path, files: Mapping[str, FileRecord]) -> list[str]:
+    """Files that would be read as parts of the model though the manifest does not list them."""
+    return [
+        f"{path.name} is there, but {MANIFEST} does not list it"
+        for path in sorted(folder.iterdir())
+        if path.name not in files and any(fnmatch(path.name, pattern) for pattern in _READ)
+    ]
+
+
+def file_problems(
+    folder: Path, files: Mapping[str, FileRecord], known: Collection[str] = ()
+) -> dict[str, str]:
+    """What is wrong with `files`, by name. The contents of those in `known` are not read."""
+
+    def problem(name: str) -> str | None:
+        path, expected = folder / name, files[name]
+        try:
+            size = path.stat().st_size
+            if not path.is_file():
+                return f"{name} is not a file"
+            if size != expected.size:
+                return f"{name} has {size} bytes, not {expected.size}"
+            if name not in known and sha256_of(path) != expected.sha256:
+                return f"{name} has changed: its SHA-256 is another than when it was made"
+        except FileNotFoundError:
+            return f"{name} is missing"
+        except OSError as e:
+            return f"{name} cannot be read: {e.strerror}"
+        return None
+
+    names = sorted(files)
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the GIL
+        found = dict(zip(names, pool.map(problem, names), strict=True))
+    return {name: text for name, text in found.items() if text}
 
 
 def machine_problems(target: Mapping[str, Any]) -> list[str]:

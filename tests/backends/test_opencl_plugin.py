@@ -171,14 +171,21 @@ class TestPrograms:
         assert b"__kernel void" in whole
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
         assert binary.stat().st_mtime_ns == made
-        # Of another source, cut, without a binary, empty: built again.
-        source = 8 + int.from_bytes(whole[:8], "little")
-        for bad in (whole.replace(b"sqrt", b"fabs", 1), whole[:100], whole[:source], b""):
+        # Of another source, cut, without a binary, empty, a bit of the binary: built again.
+        source = 16 + int.from_bytes(whole[:8], "little")
+        middle = (source + len(whole)) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+        cut = (whole[:100], whole[:source], whole[:-1], b"")
+        for bad in (whole.replace(b"sqrt", b"fabs", 1), *cut, flipped):
             binary.write_bytes(bad)
             np.testing.assert_allclose(run(path), expected, rtol=1e-6)
             assert binary.read_bytes()[:source] == whole[:source]
             assert len(binary.read_bytes()) > source
-        binary.write_bytes(whole[:source] + b"no binary")  # the driver refuses it
+        other = b"no binary"  # the driver refuses it
+        made_of = 0xCBF29CE484222325
+        for byte in (len(other)).to_bytes(8, "little") + other:  # FNV-1a, as support/hash.h
+            made_of = (made_of ^ byte) * 0x100000001B3 % 2**64
+        binary.write_bytes(whole[:8] + made_of.to_bytes(8, "little") + whole[16:source] + other)
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
 
     def test_the_log_of_the_devices_compiler_is_in_the_error(self, tmp_path):

@@ -14,7 +14,8 @@ from wherry.compiler.convert import MARKER, convert, is_converted
 from wherry.compiler.weight_cache import lay_out, load_state
 from wherry.errors import ArtifactError, ModelError, ResourceError, UsageError
 from wherry.models.arch import Architecture, split, transpose
-from wherry.quant.scheme import StoredTensor, find, schemes
+from wherry.quant.scheme import find, schemes
+from wherry.quant.stored import StoredTensor
 
 from ..support.waiting import until
 

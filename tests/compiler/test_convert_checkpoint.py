@@ -1,14 +1,18 @@
 """Reading safetensors: rows, dtypes, and what is wrong with a folder."""
 
 import json
+import random
 
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from wherry.compiler.checkpoint import open_checkpoint
 from wherry.errors import ModelError
+
+from ..fuzz import mutate
 
 A = np.arange(60, dtype="f4").reshape(5, 12)
 
@@ -60,9 +64,10 @@ def test_an_index_that_does_not_fit_is_refused(tmp_path):
     save_file({"a": A}, tmp_path / "model-1.safetensors")
     with pytest.raises(ModelError, match="a is in model-1.safetensors and in another file"):  # noqa: RUF043
         open_checkpoint(tmp_path)
-    index.write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
-    with pytest.raises(ModelError, match="outside of its folder"):
-        open_checkpoint(tmp_path)
+    for name in ("../secret.safetensors", "", "..", "a" * 5000, "a\0", "\ud800"):
+        index.write_text(json.dumps({"weight_map": {"a": name}}))
+        with pytest.raises(ModelError, match="no files of its folder"):
+            open_checkpoint(tmp_path)
     index.write_text("[]")
     with pytest.raises(ModelError, match="no readable weight_map"):
         open_checkpoint(tmp_path)
@@ -94,6 +99,10 @@ def test_a_file_cut_after_it_was_opened_is_noticed(tmp_path):
         {"dtype": "F32", "shape": [5, 12]},
         {"dtype": "F32", "shape": "big", "data_offsets": [0, 240]},
         7,
+        {"dtype": "F32", "shape": [5, 12.0], "data_offsets": [0, 240]},
+        {"dtype": "F32", "shape": [5, 12], "data_offsets": [0, 2**70]},
+        {"dtype": "F32", "shape": [5, 11], "data_offsets": [20, 240]},
+        {"dtype": "F32", "shape": [True, 60], "data_offsets": [0, 240]},
     ],
 )
 def test_a_damaged_header_is_refused(tmp_path, entry):
@@ -102,6 +111,57 @@ def test_a_damaged_header_is_refused(tmp_path, entry):
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(ModelError, match="damaged header"):
         open_checkpoint(tmp_path)
+
+
+def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
+    """As the safetensors library does: something is wrong with whatever wrote the file."""
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A, "b": A}, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"x")
+    with pytest.raises(ModelError, match=rf"has {len(whole) + 1} bytes instead of {len(whole)}"):
+        open_checkpoint(tmp_path)
+    for start in (200, 280):
+        entries = {
+            "a": {"dtype": "F32", "shape": [60], "data_offsets": [0, 240]},
+            "b": {"dtype": "F32", "shape": [60], "data_offsets": [start, start + 240]},
+        }
+        header = json.dumps(entries).encode()
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(start + 240))
+        with pytest.raises(ModelError, match=f"b begins at byte .*{start + len(header) + 8}"):
+            open_checkpoint(tmp_path)
+
+
+def test_nothing_is_read_that_the_library_refuses(tmp_path):
+    """Our reader is there because the library's maps the file: cut meanwhile, that is a SIGBUS."""
+    path = tmp_path / "model.safetensors"
+    save_file({"a": A, "b": A.astype("f2"), "s": np.array(2, "f4")}, path)
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    read = 0
+    for n in range(600):
+        rng = random.Random(n)
+        header = (mutate.rewritten if n % 2 else mutate.damaged)(whole[8 : 8 + length], rng)
+        path.write_bytes(len(header).to_bytes(8, "little") + header + whole[8 + length :])
+        try:
+            checkpoint = open_checkpoint(tmp_path)
+            checkpoint.require_floats(checkpoint.tensors)
+        except ModelError:
+            continue
+        read += 1
+        with safe_open(path, "np") as expected:
+            assert {k: tuple(expected.get_slice(k).get_shape()) for k in expected.keys()} == dict(
+                checkpoint.shapes
+            ), n
+    assert read > 2
+
+
+def test_a_deep_header_is_refused(tmp_path):
+    for text in (b'{"a":' * 50_000, b'{"__metadata__": ' + b"[" * 200 + b"]" * 200 + b"}"):
+        data = len(text).to_bytes(8, "little") + text
+        (tmp_path / "model.safetensors").write_bytes(data)
+        with pytest.raises(ModelError, match="damaged header"):
+            open_checkpoint(tmp_path)
 
 
 def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):

@@ -186,6 +186,34 @@ def test_without_a_connection_the_last_download_is_used(hub, tmp_path, monkeypat
         get(tmp_path, "v1")
 
 
+@pytest.mark.parametrize("name", [SHARD, "tokenizer.json"])
+def test_a_download_that_was_damaged_is_mended(hub, tmp_path, caplog, monkeypatch, name):
+    folder = get(tmp_path)
+    before = visible(folder)
+    with (folder / name).open("r+b") as f:
+        f.seek(1000)
+        f.write(b"?")
+    hub.requests.clear()
+    assert get(tmp_path) == folder and visible(folder) == before
+    assert {path.split("/")[-1] for _, path, *_ in file_requests(hub)} == {name}
+    assert f"{name} has changed" in caplog.text and "fetched again" in caplog.text
+    (folder / name).write_bytes(b"")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError, match="not been downloaded before, or not whole"):
+        get(tmp_path)
+
+
+def test_a_damaged_note_costs_no_download(hub, tmp_path):
+    folder = get(tmp_path)
+    note = folder / ".wherry-download.json"
+    whole = note.read_text()
+    for text in ("", "[]", whole.replace("sha256", "sha255"), whole.replace("0", "1", 1)):
+        note.write_text(text)
+        hub.requests.clear()
+        get(tmp_path)
+        assert not file_requests(hub) and note.read_text() == whole
+
+
 def test_offline_mode_is_kept(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     huggingface_hub.close_session()

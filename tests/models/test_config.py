@@ -1,18 +1,21 @@
 """Reading config.json: every field is known, or an error."""
 
+import importlib
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import pytest
 import transformers
 
 import wherry
+from wherry.compiler.load import architectures, describe
 from wherry.errors import ModelError
 from wherry.models.arch import RopeConfig, read_config
 
@@ -145,3 +148,91 @@ def test_no_framework_is_imported():
     env = os.environ | {"PYTHONPATH": str(Path(wherry.__path__[0]).parent)}
     said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert said.stdout.strip() == "set()", said.stderr
+
+
+LLAMA = SMALL | {"model_type": "llama", "rope_theta": 10000.0}
+
+
+def described(tmp_path, text):
+    (tmp_path / "config.json").write_text(text if isinstance(text, str) else json.dumps(text))
+    return describe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hidden_size": -8}, "hidden_size: found -8, expected int from 1 to 1048576"),
+        ({"hidden_size": 2**40}, "hidden_size: found 1099511627776"),
+        ({"intermediate_size": 0}, "intermediate_size: found 0"),
+        ({"num_hidden_layers": 10**30}, "num_hidden_layers: found 1000000000"),  # hung
+        ({"num_attention_heads": 1.5}, "num_attention_heads: found 1.5"),
+        ({"num_attention_heads": math.inf}, "num_attention_heads: found inf"),
+        ({"num_attention_heads": 3}, "hidden_size: 8 is not divisible by the 3"),
+        ({"num_attention_heads": 4, "num_key_value_heads": 3}, "3 does not divide"),
+        ({"num_key_value_heads": -1}, "num_key_value_heads: found -1, expected int from 1 to"),
+        ({"head_dim": 10**9}, "head_dim: found 1000000000"),
+        ({"head_dim": 3}, "head_dim: 3 of 3 dimensions rotate"),
+        ({"vocab_size": 10**12}, "vocab_size: found"),
+        ({"max_position_embeddings": 10**18}, "max_position_embeddings: found"),
+        ({"rms_norm_eps": math.nan}, "rms_norm_eps: found nan, expected float"),
+        ({"rms_norm_eps": -1e-6}, "rms_norm_eps: found -1e-06"),
+        ({"rope_theta": math.nan}, "theta: found nan, expected a positive number"),
+        ({"rope_theta": 0.5}, "theta: found 0.5"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": math.nan}}, "factor: found nan"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": math.inf}}, "factor: found inf"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 10**400}}, "factor: found 1000"),
+        ({"rope_scaling": {"rope_type": ["linear"]}}, "found type ['linear']"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 2, "truncate": "no"}}, "true or false"),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": "2"}}, "factor: found '2'"),
+        ({"partial_rotary_factor": 2.0}, "partial_rotary_factor: found 2.0"),
+        (
+            {
+                "rope_scaling": {
+                    "rope_type": "llama3",
+                    "factor": 8.0,
+                    "low_freq_factor": 4.0,
+                    "high_freq_factor": 4.0,
+                }
+            },
+            "low_freq_factor: 4 is not less than high_freq_factor, 4",
+        ),
+    ],
+)
+def test_numbers_that_no_model_has(tmp_path, change, said):
+    with pytest.raises(ModelError) as caught:
+        described(tmp_path, LLAMA | change)
+    assert said in str(caught.value)
+
+
+def test_all_numbers_out_of_range_are_in_one_error(tmp_path):
+    wrong = {"hidden_size": 0, "num_hidden_layers": -1, "rms_norm_eps": math.nan}
+    with pytest.raises(ModelError) as caught:
+        described(tmp_path, LLAMA | wrong | {"rope_theta": -1.0, "extra": 1})
+    assert str(caught.value).count("  - ") == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 50_000, "nest more than 100 levels"),
+        ('{"a":' * 50_000, "nest more than 100 levels"),
+        ('{"a": ' + "[" * 200 + "]" * 200 + "}", "nest more than 100 levels"),
+        ("7", "holds a int"),
+        ("\ud800", "not JSON"),
+        ('{"hidden_size": ' + "9" * 5000 + "}", "not JSON"),
+    ],
+)
+def test_text_that_is_no_configuration(tmp_path, text, said):
+    (tmp_path / "config.json").write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(ModelError, match=said):
+        describe(tmp_path)
+
+
+@pytest.mark.parametrize("name", architectures())
+def test_every_number_has_a_range(name):
+    config = importlib.import_module(f"wherry.models.{name}").ARCH.config
+    hints = get_type_hints(config, include_extras=True)
+    for field in fields(config):
+        bare = [h for h in get_args(hints[field.name]) or [hints[field.name]] if h in (int, float)]
+        has_range = "Range(" in str(hints[field.name])
+        assert has_range or not bare, f"{name}: {field.name} has no range"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from wherry import artifact, plugins, settings
-from wherry.errors import ArtifactError, ToolchainError, UsageError
+from wherry import artifact, integrity, plugins, settings
+from wherry.errors import ArtifactError, ModelError, ToolchainError, UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, jit, loading
 from wherry.runtime.loaded_model import LoadedModel
 
+from ..support import artifacts
 from . import small_tokenizers as small
 from .fake_core import FakeCore, saying
 
@@ -28,25 +30,7 @@ def folder(tmp_path):
     made = tmp_path / "model"
     made.mkdir()
     small.byte_level().save(str(made / "tokenizer.json"))
-    (made / "model.so").write_bytes(b"code")
-    manifest = artifact.Manifest(
-        schema=artifact.SCHEMA_VERSION,
-        key="0" * 24,
-        interface=artifact.INTERFACE_HASH,
-        wherry="0.1.0",
-        tvm="0.27",
-        name="small",
-        architecture={},
-        quantization="q4f16_1",
-        target={"name": "cpu", "kind": "llvm"},
-        deployment={"context": 512, "max_batch": 8, "prefill_chunk": 256, "page_size": 16}
-        | {"activations": "int8"},
-        memory={},
-        capabilities=(),
-        library="model.so",
-        files={n: artifact.record(made / n) for n in ("tokenizer.json", "model.so")},
-    )
-    (made / "wherry.json").write_text(manifest.to_json())
+    artifacts.write(made, target={"name": "cpu", "kind": "llvm"})
     return made
 
 
@@ -116,20 +100,144 @@ def test_contents_are_hashed_once(load, folder, monkeypatch):
     monkeypatch.setattr(artifact, "sha256_of", lambda p: (hashed.append(p.name), real(p))[1])
     load()
     load()
-    assert sorted(hashed) == ["model.so", "tokenizer.json"]
-    (folder / "model.so").write_bytes(b"edoc")  # the same size
+    assert sorted(hashed) == sorted([*artifacts.CONTENT, "tokenizer.json"])
+    (folder / "model.so").write_bytes(b"LIBRARY")  # the same size
     with pytest.raises(ArtifactError, match=r"model\.so has changed"):
         load()
     with pytest.raises(ArtifactError, match=r"model\.so has changed"):
         load()
-    (folder / "model.so").write_bytes(b"longer")
-    with pytest.raises(ArtifactError, match="6 bytes, not 4"):
+    (folder / "model.so").write_bytes(b"longer than it was")
+    with pytest.raises(ArtifactError, match="18 bytes, not 7"):
         load()
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(load, folder):
+    load()
+    path = folder / "model.so"
+    times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path.write_bytes(b"LIBRARY")
+    os.utime(path, ns=times)
+    with pytest.raises(ArtifactError, match=r"model\.so has changed"):
+        load()
+
+
+def test_after_a_restart_all_is_hashed_but_packed_weights(load, folder, monkeypatch):
+    load()
+    hashed = []
+    real = artifact.sha256_of
+    monkeypatch.setattr(artifact, "sha256_of", lambda p: (hashed.append(p.name), real(p))[1])
+    monkeypatch.setattr(integrity, "_boot", lambda: "another")
+    load()
+    assert "params_shard_0.bin" in hashed
+    hashed.clear()
+    packed = loading.pack_dir(artifact.read_manifest(folder))
+    packed.mkdir(parents=True)
+    (packed / "packed-0.bin").touch()
+    monkeypatch.setattr(integrity, "_boot", lambda: "a third")
+    load()
+    assert "model.so" in hashed and "params_shard_0.bin" not in hashed
+
+
+def test_a_damaged_stamp_knows_nothing(load, folder, cache):
+    load()
+    (stamp,) = (cache / "verified").iterdir()
+    for text in ("", "[]", "{}", '{"files": 3}', '{"files": {"model.so": 7}}', "\xff"):
+        stamp.write_text(text)
+        load()
+    (folder / "model.so").write_bytes(b"LIBRARY")
+    with pytest.raises(ArtifactError, match=r"model\.so has changed"):
+        load()
+
+
+def test_a_library_that_is_cut_is_not_opened(folder, monkeypatch):
+    """dlopen of it is a SIGBUS."""
+    monkeypatch.setattr(loading, "open_core", lambda: pytest.fail("opened"))
+    (folder / "model.so").write_bytes(b"lib")
+    with pytest.raises(ArtifactError, match=r"model\.so has 3 bytes, not 7"):
+        LoadedModel.load(folder)
+
+
+def test_what_is_damaged_when_it_is_used_is_repaired_once(folder, monkeypatch, caplog):
+    asked = []
+    monkeypatch.setattr(jit, "compiled", lambda _, **o: asked.append(o["thorough"]) or folder)
+    outcomes = iter([ArtifactError("weights have changed"), FakeCore(saying([], 7), context=512)])
+
+    def factory(*_):
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    LoadedModel.load("demo", core_factory=factory).close()
+    assert asked == [False, True]
+    assert "weights have changed" in caplog.text and "made again" in caplog.text
+    outcomes = iter([ArtifactError("a")] * 2)
+    with pytest.raises(ArtifactError):
+        LoadedModel.load("demo", core_factory=factory)
+    outcomes = iter([ArtifactError("a")])
+    with pytest.raises(ArtifactError):  # a folder of the caller's own
+        LoadedModel.load(folder, core_factory=factory)
 
 
 def test_a_read_only_cache_is_no_obstacle(load, cache):
     cache.write_text("not a folder")
     load()
+
+
+def test_without_a_folder_for_them_weights_are_packed_in_memory(folder, cache, monkeypatch, caplog):
+    cache.write_text("not a folder")
+    opened = []
+    monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
+    monkeypatch.setattr(loading, "open_core", lambda: "core")
+    monkeypatch.setattr(loading, "NativeCore", lambda *arguments: opened.append(arguments))
+    loading.native_core(folder, artifact.read_manifest(folder), "cpu", {}, {})
+    assert opened[0][4] == {} and "packed at each load" in caplog.text
+
+
+def test_the_core_checks_what_it_maps_once_a_start_of_the_machine(folder, monkeypatch):
+    manifest = artifact.read_manifest(folder)
+    packed = loading.pack_dir(manifest)
+    monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
+    monkeypatch.setattr(loading, "open_core", lambda: "core")
+    checked = []
+
+    def core(*arguments):
+        checked.append("check_weights" not in arguments[4])
+        if not (packed / "packed-1.bin").exists():
+            (packed / "packed-1.bin").touch()
+
+    monkeypatch.setattr(loading, "NativeCore", core)
+
+    def load():
+        loading.native_core(folder, manifest, "cpu", {}, {})
+        return checked[-1]
+
+    assert [load(), load(), load()] == [True, False, False]
+    (packed / "packed-1.bin").write_text("x")
+    assert [load(), load()] == [True, False]
+    (folder / "params_shard_0.bin").touch()
+    assert [load(), load()] == [True, False]
+    monkeypatch.setattr(integrity, "_boot", lambda: "another")
+    assert [load(), load()] == [True, False]
+    monkeypatch.setattr(integrity, "_boot", lambda: "")  # nobody tells
+    assert [load(), load()] == [True, True]
+
+
+def test_packed_weights_made_again_are_told_of(folder, cache, monkeypatch, caplog):
+    manifest = artifact.read_manifest(folder)
+    packed = loading.pack_dir(manifest)
+    monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
+    monkeypatch.setattr(loading, "open_core", lambda: "core")
+    names = iter(["packed-1.bin", "packed-2.bin", "packed-2.bin"])
+
+    def core(*_):
+        artifact.write_atomically(packed / next(names), "new")
+
+    monkeypatch.setattr(loading, "NativeCore", core)
+    for told in (False, False, True):
+        loading.native_core(folder, manifest, "cpu", {}, {})
+        assert ("packed-2.bin was damaged" in caplog.text) is told
+    assert [p.name for p in packed.iterdir()] == ["packed-2.bin"]  # the first was of older weights
 
 
 def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monkeypatch):
@@ -143,6 +251,7 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
     options = {"target": "cpu", "quant": "q4f16_1", "kv_dtype": "int8", "activations": "float"}
     model, _ = load("hf://org/name", **options)
     assert model.name == "small"
+    options |= {"thorough": False}
     assert asked == [("hf://org/name", options)]
 
 
@@ -150,18 +259,16 @@ def test_packed_weights_belong_to_the_content(folder, cache):
     manifest = artifact.read_manifest(folder)
     first = loading.pack_dir(manifest)
     assert first.parent == cache / "packed"
-    raw = json.loads((folder / "wherry.json").read_text())
-    raw["files"]["model.so"]["sha256"] = "0" * 64
-    (folder / "wherry.json").write_text(json.dumps(raw))
+    artifacts.edit(folder, lambda raw: raw["files"]["model.so"].update(sha256="0" * 64))
     assert loading.pack_dir(artifact.read_manifest(folder)) != first
 
 
 def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
-    raw = json.loads((folder / "wherry.json").read_text())
-    raw["target"]["variants"] = [
-        {"name": "cpu:x86-64-v4", "features": ["avx512f"], "library": "model.v4.so"}
-    ]
-    (folder / "wherry.json").write_text(json.dumps(raw))
+    variant = {"name": "cpu:x86-64-v4", "features": ["avx512f"], "library": "model.v4.so"}
+    artifacts.edit(folder, lambda raw: raw["target"].update(variants=[variant]))
+    artifacts.edit(
+        folder, lambda raw: raw["files"].update({"model.v4.so": raw["files"]["model.so"]})
+    )
     manifest = artifact.read_manifest(folder)
     opened = []
     monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
@@ -180,9 +287,7 @@ def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
     ("kind", "device"), [("llvm", "cpu"), ("cuda", "cuda:0"), ("vulkan", "vulkan:0")]
 )
 def test_device(folder, kind, device):
-    raw = json.loads((folder / "wherry.json").read_text())
-    raw["target"]["kind"] = kind
-    (folder / "wherry.json").write_text(json.dumps(raw))
+    artifacts.edit(folder, lambda raw: raw["target"].update(kind=kind))
     assert loading.device_of(artifact.read_manifest(folder)) == device
 
 
@@ -215,3 +320,71 @@ def test_importing_the_run_time_loads_neither_tvm_nor_the_compiler():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           env={"PYTHONPATH": "src"}, check=False)  # fmt: skip
     assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("generation_config.json", '{"temperature": "hot"}', "temperature: found 'hot'"),
+        ("generation_config.json", '{"temperature": NaN}', "temperature: found nan"),
+        ("generation_config.json", '{"top_p": 0}', "top_p: found 0, expected a number above 0"),
+        ("generation_config.json", '{"top_k": 1e400}', "top_k: found inf"),
+        ("generation_config.json", '{"top_k": 99999999999}', "top_k: found 99999999999"),
+        ("generation_config.json", '{"min_p": 1}', "min_p: found 1"),
+        ("generation_config.json", '{"repetition_penalty": [1]}', "repetition_penalty: found"),
+        ("generation_config.json", '{"do_sample": 0}', "do_sample: found 0"),
+        ("generation_config.json", '{"eos_token_id": 1e9}', "eos_token_id is 1000000000.0"),
+        ("generation_config.json", '{"eos_token_id": 4294967297}', "eos_token_id is 4294967297"),
+        ("generation_config.json", "[" * 50_000, "nest more than 100"),
+        ("config.json", '{"text_config": 7, "eos_token_id": "x"}', "eos_token_id is 'x'"),
+        ("chat_template.jinja", b"\xff\xfe", "not a text that can be read"),
+        ("tokenizer_config.json", b'{"a": "\xff"}', "not JSON"),
+        ("tokenizer_config.json", '{"chat_template": [{"name": [], "template": 3}]}', "is a int"),
+        ("tokenizer.json", b"\xff", "cannot be read"),
+        ("tokenizer.json", "[" * 100_000, "cannot be read"),
+    ],
+)
+def test_damaged_side_files(folder, name, content, said):
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ModelError) as e:
+        loading.tokenizer_of(folder)
+    assert name in str(e.value) and said in str(e.value)
+
+
+def test_generation_config_says_all_that_is_wrong(folder):
+    wrong = {"temperature": -1, "top_p": 2, "top_k": 1.5, "min_p": None}
+    (folder / "generation_config.json").write_text(json.dumps(wrong))
+    with pytest.raises(ModelError) as e:
+        loading.tokenizer_of(folder)
+    assert str(e.value).count("  - ") == 3
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("pre_tokenizer", {"type": "FixedLength", "length": 0}),  # panics when it encodes
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": ""}),  # when it is read
+        ("decoder", {"type": "CTC", "pad_token": "", "word_delimiter_token": "", "cleanup": 3}),
+    ],
+)
+def test_a_tokenizer_that_panics(folder, part, value, capfd):
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
+    with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read"):
+        loading.tokenizer_of(folder)
+
+
+def test_an_id_that_would_fill_the_memory(folder):
+    """Writing such a tokenizer took 8 GB and a minute."""
+    path = folder / "tokenizer.json"
+    raw = json.loads(path.read_text())
+    raw["model"]["vocab"]["far"] = 2**31
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ModelError, match="token of id 2147483648; ids go to 16777215"):
+        loading.tokenizer_of(folder)
+
+
+def test_the_rule_of_a_decoder_takes_no_copy_of_the_vocabulary():
+    backend = small.byte_level()
+    expected = json.loads(backend.to_str())["decoder"]
+    assert json.loads(backend.decoder.__getstate__()) == expected

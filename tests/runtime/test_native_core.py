@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,65 +10,17 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from wherry import artifact
+from ..support.tiny_compiled import compile_tiny
 
 pytestmark = pytest.mark.cpu
 ROOT = Path(__file__).parents[2]
 
 
-def load_tiny_library():
-    """The library of the core's own tests."""
-    path = ROOT / "tests" / "engine" / "tiny_library.py"
-    spec = importlib.util.spec_from_file_location("tiny_library", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # the parser of TVMScript looks its source up
-    spec.loader.exec_module(module)
-    return module
-
-
-def write_tokenizer(folder: Path, vocab: int) -> None:
-    made = Tokenizer(models.WordLevel({f"t{i}": i for i in range(vocab)}, unk_token="t0"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made.decoder = decoders.WordPiece(prefix="##", cleanup=False)
-    made.add_special_tokens([AddedToken("t0", special=True)])
-    made.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "t1 t2"}))
-    (folder / "generation_config.json").write_text('{"eos_token_id": []}')
-
-
-def write_manifest(folder: Path, tiny) -> None:
-    names = [p.name for p in folder.iterdir()]
-    manifest = artifact.Manifest(
-        schema=artifact.SCHEMA_VERSION,
-        key="tiny",
-        interface=artifact.INTERFACE_HASH,
-        wherry="0.1.0",
-        tvm="0.27.0.post1",
-        name="tiny",
-        architecture={"name": "tiny", "config": {}},
-        quantization="none",
-        target={"name": "cpu", "kind": "llvm"},
-        deployment={"context": tiny.CONTEXT, "max_batch": 4},
-        memory={},
-        capabilities=(),
-        library="model.so",
-        files={n: artifact.record(folder / n) for n in names},
-    )
-    (folder / artifact.MANIFEST).write_text(manifest.to_json())
-
-
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    tiny = load_tiny_library()
     folder = tmp_path_factory.mktemp("tiny")
-    tiny.build(folder / "model.so", artifact.INTERFACE_HASH)
-    weights = tiny.make_weights(0)
-    tiny.write_weights(folder, weights)
-    write_tokenizer(folder, tiny.VOCAB)
-    write_manifest(folder, tiny)
-    return folder, lambda prompt, n: tiny.greedy(weights, prompt, n)
+    return folder, compile_tiny(folder)
 
 
 SCRIPT = """

@@ -13,8 +13,14 @@ namespace wherry::opencl {
 
 namespace {
 
-// A cached file: the text that was compiled, its length first, then the binary. The whole text is
-// compared, so that two texts of one hash are only slower.
+// A cached file: the length of the text that was compiled and the hash of the binary, the text, the
+// binary. The whole text is compared, so that two texts of one hash are only slower; a binary of
+// another hash is damaged, and drivers do not survive those.
+struct Header {
+  uint64_t text_size;
+  uint64_t binary_hash;
+};
+
 std::string name_of_file(const std::string& text) {
   char name[32];
   std::snprintf(name, sizeof name, "%016llx.clbin",
@@ -24,18 +30,20 @@ std::string name_of_file(const std::string& text) {
 
 std::optional<std::string> cached_binary(const std::string& text) {
   std::string all = backends::read_cached(name_of_file(text));
-  uint64_t length = 0;
-  if (all.size() < sizeof length) return std::nullopt;
-  std::memcpy(&length, all.data(), sizeof length);
-  if (length != text.size() || all.size() <= sizeof length + length) return std::nullopt;
-  if (all.compare(sizeof length, length, text) != 0) return std::nullopt;
-  return all.substr(sizeof length + length);
+  Header header{};
+  if (all.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, all.data(), sizeof header);
+  if (header.text_size != text.size()) return std::nullopt;
+  if (all.compare(sizeof header, text.size(), text) != 0) return std::nullopt;
+  std::string binary = all.substr(sizeof header + text.size());
+  if (binary.empty() || Hash().text(binary).value() != header.binary_hash) return std::nullopt;
+  return binary;
 }
 
 void keep_binary(const std::string& text, const std::string& binary) {
   if (binary.empty()) return;
-  uint64_t length = text.size();
-  std::string all(reinterpret_cast<const char*>(&length), sizeof length);
+  Header header{text.size(), Hash().text(binary).value()};
+  std::string all(reinterpret_cast<const char*>(&header), sizeof header);
   backends::write_cached(name_of_file(text), all + text + binary);
 }
 
