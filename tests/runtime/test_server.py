@@ -167,9 +167,9 @@ def test_context_overflow_names_the_numbers(client):
 
 
 def test_fields_without_effect_are_named(client):
-    fields = {**HI, "user": "me", "store": True, "colour": 1, "seed": 3, "metadata": None}
+    fields = {**HI, "service_tier": "auto", "store": True, "colour": 1, "seed": 3, "metadata": None}
     response = client.post("/v1/chat/completions", json={**fields, "tools": []})
-    assert response.headers["x-wherry-ignored"] == "colour, store, tools, user"
+    assert response.headers["x-wherry-ignored"] == "colour, service_tier, store, tools"
     assert "x-wherry-ignored" not in client.post("/v1/chat/completions", json=HI).headers
     strange = client.post("/v1/chat/completions", json={**HI, "ü\r\nX: y": 1})
     assert strange.status_code == 200
@@ -245,10 +245,10 @@ def test_cors_is_off_unless_asked_for(make):
 
 def test_sse_bytes(make):
     with live(make("a")) as url:
-        body = json.dumps({**HI, "stream": True, "user": "me"}).encode()
+        body = json.dumps({**HI, "stream": True, "user": "me", "store": True}).encode()
         with urllib.request.urlopen(asking(url, body)) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
-            assert answer.headers["x-wherry-ignored"] == "user"
+            assert answer.headers["x-wherry-ignored"] == "store"
             text = answer.read().decode()
     assert text.endswith("data: [DONE]\n\n")
     events = [json.loads(e.removeprefix("data: ")) for e in text.split("\n\n")[:-2]]

@@ -91,7 +91,7 @@ def test_a_grammar_is_compiled_once(model, monkeypatch):
 def test_what_cannot_be_enforced_is_a_400_that_names_it(model):
     schema = {"properties": {"tags": {"type": "array", "uniqueItems": True}}}
     asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-    client = TestClient(create_app(MLCEngine.of(model)))
+    client = TestClient(create_app(MLCEngine.of(model)), base_url="http://localhost")
     body = {"messages": USER, "response_format": asked}
     answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400
@@ -102,7 +102,7 @@ def test_what_cannot_be_enforced_is_a_400_that_names_it(model):
 
 
 def test_a_bomb_is_a_400_and_the_server_goes_on(model):
-    client = TestClient(create_app(MLCEngine.of(model)))
+    client = TestClient(create_app(MLCEngine.of(model)), base_url="http://localhost")
     chain = "\n".join(f'r{i}: "a" r{i + 1}' for i in range(3_000))
     bomb = f"start: r0\n{chain}\nr3000: X\nX: " + "/a?/ " * 5_000
     answers = [

@@ -213,7 +213,7 @@ WRONG = [
     ),
     (
         {"response_format": {**TAG, "structures": [{"begin": "<f=\ud800"}]}},
-        "response_format",
+        "response_format.structures[0].begin",
         "surrogate",
     ),
     ({"json_schema": {"properties": {"a": {"not": {}}}}}, "json_schema", "#/properties/a/not: not"),
