@@ -32,8 +32,9 @@ native: $(VENV)/.tested
 	  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $$preset || exit 1; \
 	done
 
+# On both cores; a file stays on one of them, so that its compiled models are made once.
 python: native
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 nightly: native
 	$(BIN)/python -m pytest -m nightly
