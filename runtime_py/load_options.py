@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypedDict, cast
 
 Progress = Callable[[str, int, int], None]  # what, done, in all
@@ -29,6 +30,12 @@ class LoadOptions(CompileOptions, total=False):
     kv_tokens: int | None  # tokens of the KV cache in all; None: what memory allows
     prefill_chunk: int | None  # tokens of one step at most; None: as compiled
     threads: int | None  # of the CPU kernels; None: WHERRY_THREADS, else the core's choice
+    prefix_cache: bool | None  # whether prompts share what earlier ones computed; None: they do
+    prefix_cache_dir: str | Path | None  # folder where it outlives the process; None: nowhere
+    prefix_cache_bytes: int | None  # that the folder may take; None: 1 GiB
+    draft: str | Path | None  # a smaller model of the same tokenizer, that guesses ahead
+    max_drafts: int | None  # tokens guessed ahead; None: none, with a draft model 4
+    max_slowdown: float | None  # of running answers by prompts that arrive; None: 2
 
 
 NAMES = frozenset(LoadOptions.__annotations__)

@@ -92,11 +92,13 @@ class LoadedModel:
             use = Use(folder)
             manifest = loading.verified(folder)
             device = options.get("device") or loading.device_of(manifest)
-            config = loading.engine_config(manifest, options, device)
+            draft = loading.draft_of(options)
+            config = loading.engine_config(manifest, options, device, draft)
             tokenizer, template, defaults = loading.tokenizer_of(folder)
+            guesser = {"draft": draft} if draft else {}
             return cls(
                 manifest.name,
-                core_factory(folder, manifest, device, set_up, config),
+                core_factory(folder, manifest, device, set_up, config, **guesser),
                 tokenizer,
                 template,
                 defaults=defaults,

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from typing_extensions import Unpack
 
@@ -27,13 +27,22 @@ from . import chat_template, generation_config, jit, memory
 from .core import Core
 from .core_library import open_core, open_runtime
 from .core_native import NativeCore
-from .load_options import CompileOptions, LoadOptions
+from .load_options import CompileOptions, LoadOptions, for_compiler
 from .tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
 LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
 T = TypeVar("T")
-CoreFactory = Callable[[Path, Manifest, str, Mapping[str, Any], Mapping[str, int]], Core]
+CoreFactory = Callable[..., Core]  # the arguments of native_core
+
+# What an engine may be told beside sizes: names of LoadOptions, and of the core's configuration.
+_SETTINGS = {
+    "prefix_cache": "prefix_cache",
+    "prefix_cache_dir": "cache_dir",
+    "prefix_cache_bytes": "cache_bytes",
+    "max_drafts": "max_drafts",
+    "max_slowdown": "max_slowdown",
+}
 
 
 def resolve(
@@ -133,9 +142,10 @@ def native_core(
     manifest: Manifest,
     device: str,
     options: Mapping[str, Any],
-    config: Mapping[str, int],
+    config: Mapping[str, Any],
+    draft: Path | None = None,
 ) -> Core:
-    """Open the real core; see NativeCore."""
+    """Open the real core, with the compiled folder of a draft model if there is one."""
     kind = device.partition(":")[0]
     open_runtime(kind)
     if kind == "cuda":
@@ -153,7 +163,8 @@ def native_core(
     known = bool(before) and integrity.seen(packed, [*before, *shards])
     if known:  # once a start of the machine is enough
         options = {**options, "check_weights": 0}
-    core = NativeCore(open_core(), library, folder, device, options, config)
+    guesser = (draft / library_for(read_manifest(draft)), draft) if draft else None
+    core = NativeCore(open_core(), library, folder, device, options, config, guesser)
     after = _inodes(packed)
     _look_at_packed(before, after)
     if after and not known:
@@ -179,10 +190,22 @@ def _inodes(packed: Path) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in packed.glob("packed-*.bin")}
 
 
-def engine_config(manifest: Manifest, options: LoadOptions, device: str) -> dict[str, int]:
+def draft_of(options: LoadOptions) -> Path | None:
+    """The compiled folder of the draft model, checked; None if there is none."""
+    if options.get("draft") is None:
+        return None
+    folder = resolve(cast(str, options["draft"]), **for_compiler(options))
+    verified(folder)
+    return folder
+
+
+def engine_config(
+    manifest: Manifest, options: LoadOptions, device: str, draft: Path | None = None
+) -> dict[str, Any]:
     """An engine's configuration: what was asked for, else what the model was compiled with.
 
-    The cache gets what the memory of `device`, the core's name of it, leaves.
+    The cache gets what the memory of `device`, the core's name of it, leaves beside the weights,
+    and those of the draft model.
 
     Raises:
         UsageError: a number is not positive, or larger than the compiled library allows.
@@ -204,10 +227,14 @@ def engine_config(manifest: Manifest, options: LoadOptions, device: str) -> dict
         raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
     config = compiled | config
     if "kv_tokens" not in config:
-        fitting = memory.kv_tokens(manifest, config, memory.room(device))
+        beside = read_manifest(draft) if draft else None
+        fitting = memory.kv_tokens(manifest, config, memory.room(device), beside)
         if fitting:
             config["kv_tokens"] = fitting
-    return config
+    told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
+    if "cache_dir" in told:
+        told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())
+    return config | told
 
 
 def tokenizer_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from wherry.artifact import Manifest
 from wherry.devices import KINDS, list_devices
@@ -50,13 +51,16 @@ def room(device: str) -> Room:
     )
 
 
-def kv_tokens(manifest: Manifest, config: Mapping[str, int], there: Room) -> int | None:
+def kv_tokens(
+    manifest: Manifest, config: Mapping[str, Any], there: Room, beside: Manifest | None = None
+) -> int | None:
     """Tokens of the cache: each request's whole context if that fits, else what fits.
 
     Args:
         manifest: with `memory`: bytes of weights, of a token's cache, of a step.
         config: context and max_batch.
         there: where the model will run.
+        beside: a draft model, which keeps as many tokens.
 
     Returns:
         None where the manifest or the device does not tell.
@@ -64,15 +68,16 @@ def kv_tokens(manifest: Manifest, config: Mapping[str, int], there: Room) -> int
     Raises:
         ResourceError: not even the weights and one page fit, or one weight is too large.
     """
-    per_token = manifest.memory.get("kv_per_token", 0)
+    models = [manifest] if beside is None else [manifest, beside]
+    per_token = sum(m.memory.get("kv_per_token", 0) for m in models)
     if not per_token or "context" not in config:
         return None
-    tokens = config["context"] * config.get("max_batch", 1)
+    tokens: int = config["context"] * config.get("max_batch", 1)
     if there.largest is not None:
-        tokens = min(tokens, _of_one_tensor(manifest, there.largest, there.where))
+        tokens = min(tokens, *(_of_one_tensor(m, there.largest, there.where) for m in models))
     if there.free is None:
         return tokens if there.largest is not None else None
-    fixed = manifest.memory.get("weights", 0) + manifest.memory.get("workspace", 0)
+    fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
     left = int((there.free - fixed) * there.share) // per_token // PAGE * PAGE
     if left < PAGE:
         raise ResourceError(

@@ -87,7 +87,9 @@ def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="threads is 0"):
         load(threads=0)
     for open_ in (MLCEngine, AsyncMLCEngine, LoadedModel.load):
-        with pytest.raises(TypeError, match=r"unknown options color; .* context, device, kv_dtype"):
+        with pytest.raises(
+            TypeError, match=r"unknown options color; .* context, device, draft, kv_dtype"
+        ):
             open_("model", color=1)
     monkeypatch.setenv("WHERRY_THREADS", "many")
     with pytest.raises(UsageError, match="WHERRY_THREADS"):
@@ -279,7 +281,7 @@ def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
         loading.native_core(folder, manifest, "cpu", {}, {})
     assert [library for _, library, *_ in opened] == [folder / "model.so", folder / "model.v4.so"]
     # Their packed weights may differ.
-    first, second = (options["pack_dir"] for *_, options, _ in opened)
+    first, second = (options["pack_dir"] for *_, options, _, _ in opened)
     assert first != second
 
 

@@ -84,6 +84,22 @@ load = _stack(
         type=click.IntRange(1),
         help="CPU threads; default: WHERRY_THREADS, else all cores.",
     ),
+    click.option(
+        "--draft",
+        metavar="MODEL",
+        help="A smaller model of the same tokenizer, which guesses ahead: the same text, sooner.",
+    ),
+    click.option(
+        "--max-drafts",
+        type=click.IntRange(0, 64),
+        help="Tokens guessed ahead, by the draft model or where the text repeats itself.",
+    ),
+    click.option(
+        "--prefix-cache-dir",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="Keep what prompts computed in DIR, for later runs.",
+    ),
 )
 sampling = _stack(
     click.option(
