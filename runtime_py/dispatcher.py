@@ -14,7 +14,7 @@ from typing import Protocol
 
 from wherry.errors import WherryError
 
-from .core import Core, CoreStats, Event
+from .core import Core, CoreStats, Event, Finish
 from .plan import Job
 from .pulse import Pulse, Snapshot
 from .request_error import BusyError, RequestError
@@ -254,6 +254,8 @@ class Dispatcher:
 
     def _route(self, events: list[Event]) -> None:
         batches: defaultdict[Sink, list[Event]] = defaultdict(list)
+        if any(event.finish == Finish.ERROR for event in events):
+            self.pulse.stir()  # whether the next step works, too
         for event in events:
             sink = self._sinks.pop(event.id, None) if event.finish else self._sinks.get(event.id)
             if sink is not None:  # else it was aborted meanwhile

@@ -120,6 +120,8 @@ class _Server:
     def _status(self, found: Snapshot) -> str:
         if found.failed:
             return "failed"
+        if found.stats.failed_steps:  # a lost device fails them all
+            return "failing"
         return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"
 
     async def stats(self) -> Response:

@@ -48,7 +48,8 @@ class FakeCore:
         self._waiting: dict[int, _Request] = {}
         self._running: dict[int, _Request] = {}
         self._events: list[Event] = []
-        self._counts = {"steps": 0, "prefill_tokens": 0, "decode_tokens": 0, "finished": 0}
+        names = ("steps", "prefill_tokens", "decode_tokens", "finished", "failed_steps")
+        self._counts = dict.fromkeys(names, 0)
         self._changed = threading.Condition()
         self._woken = False
         self._started = False
@@ -98,6 +99,7 @@ class FakeCore:
 
     def _step(self) -> None:
         self._counts["steps"] += 1
+        self._counts["failed_steps"] = self._counts["failed_steps"] + 1 if self.fail_with else 0
         for request_id in list(self._waiting)[: self.max_batch - len(self._running)]:
             request = self._running[request_id] = self._waiting.pop(request_id)
             self._counts["prefill_tokens"] += len(request.prompt)

@@ -58,6 +58,25 @@ def test_health_says_when_the_engine_has_failed(make):
     assert client.get("/health").status_code == 503
 
 
+def test_health_says_when_steps_fail(make):
+    model = make("one")
+    client = TestClient(create_app(AsyncMLCEngine.of(model)))
+    ask = {"prompt": "a", "max_tokens": 1}
+
+    def health(wanted):
+        end = time.monotonic() + 10
+        while (found := client.get("/health").json()["status"]) != wanted:
+            assert time.monotonic() < end, found
+
+    core_of(model).fail_with = "the device is lost"
+    assert client.post("/v1/completions", json=ask).status_code == 500
+    health("failing")
+    assert client.get("/stats").json()["failed_steps"] == 1
+    assert client.post("/v1/completions", json=ask).status_code == 200
+    client.get("/stats")  # looks at once
+    health("ok")
+
+
 def test_health_says_when_the_engine_is_stuck(make):
     go_on = threading.Event()
 
@@ -112,7 +131,12 @@ def test_stats(make):
         **dict.fromkeys(["active", "waiting", "prefilling", "running", "finished"], 0),
         "limit": 19,
     }
-    assert idle["kv_cache"] == {"pages_total": 100_000, "pages_free": 100_000, "page_size": 16}
+    assert idle["kv_cache"] == {
+        "pages_total": 100_000,
+        "pages_free": 100_000,
+        "pages_cached": 0,
+        "page_size": 16,
+    }
     with MLCEngine.of(model).chat.completions.create(**HI, stream=True) as stream:
         next(stream)
         next(stream)
