@@ -212,6 +212,23 @@ TEST(a_full_cache_makes_requests_wait) {
   }
 }
 
+TEST(chats_that_name_no_limit_run_together) {
+  FakeOptions options;
+  options.context = 131072;
+  options.page_size = 16;
+  Bench bench(R"({"max_batch": 16, "kv_tokens": 200000})", options);
+  for (uint64_t id = 0; id < 16; ++id) {
+    bench.add(id, prompt_of(100, static_cast<int>(id)), greedy(0));
+  }
+  for (int steps = 0; bench.engine.stats().running < 16; ++steps) {
+    CHECK(steps < 2000);
+    bench.step();
+  }
+  CHECK_EQ(bench.engine.stats().preemptions, 0u);
+  for (uint64_t id = 0; id < 16; ++id) bench.engine.abort(id);
+  bench.run();
+}
+
 TEST(what_can_never_fit_is_refused_with_the_numbers) {
   Bench bench(R"({"kv_tokens": 24, "context": 60})");
   std::string text = ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, prompt_of(20, 1), greedy(30)));
