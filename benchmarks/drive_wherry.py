@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from wherry.artifact import read_manifest
-from wherry.runtime.core import SamplingParams
-from wherry.runtime.core_native import EVENT_BATCH, NativeCore
-from wherry.runtime.loading import native_core
+from wherry.runtime.core.interface import SamplingParams
+from wherry.runtime.core.native import EVENT_BATCH, NativeCore
+from wherry.runtime.load.loading import native_core
 
 
 class Driver:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from wherry.artifact import library_for, read_manifest
-from wherry.runtime.core import Event, SamplingParams
-from wherry.runtime.core_library import open_core, open_runtime
-from wherry.runtime.core_native import NativeCore
+from wherry.runtime.core.interface import Event, SamplingParams
+from wherry.runtime.core.library import open_core, open_runtime
+from wherry.runtime.core.native import NativeCore
 
 from .busy import busy_cores, warning
 from .chain_models import DRAFT, walk, write

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .async_engine import AsyncMLCEngine
     from .engine import MLCEngine
-    from .request_error import RequestError
-    from .server import create_app, serve
+    from .request.errors import RequestError
+    from .server.app import create_app, serve
 
 _HOMES = {
     "AsyncMLCEngine": "async_engine",
     "MLCEngine": "engine",
-    "RequestError": "request_error",
-    "create_app": "server",
-    "serve": "server",
+    "RequestError": "request.errors",
+    "create_app": "server.app",
+    "serve": "server.app",
 }
 
 __all__ = ["AsyncMLCEngine", "MLCEngine", "RequestError", "create_app", "serve"]

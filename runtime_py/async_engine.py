@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar, overload
 
+from .answer.generation import Generation
+from .answer.reply import Collected, Reply, Streaming
+from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from .base_engine import BaseEngine, BaseStream
-from .caller import Caller
-from .core import Event, SamplingParams
-from .dispatcher import AsyncSink
-from .generation import Generation
-from .loaded_model import LoadedModel, parse_chat, parse_completion
-from .plan import Job, Plan
-from .protocol import ChatCompletion, ChatCompletionChunk, Completion
-from .reply import Collected, Reply, Streaming
+from .core.dispatcher import AsyncSink
+from .core.interface import Event, SamplingParams
+from .load.model import LoadedModel, parse_chat, parse_completion
+from .request.caller import Caller
+from .request.plan import Job, Plan
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")

@@ -8,11 +8,11 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import Self, Unpack
 
-from .core import CoreStats
-from .generation import Generation
-from .load_options import LoadOptions
-from .loaded_model import LoadedModel
-from .reply import Streaming
+from .answer.generation import Generation
+from .answer.reply import Streaming
+from .core.interface import CoreStats
+from .load.model import LoadedModel
+from .load.options import LoadOptions
 
 Chunk = TypeVar("Chunk")
 SinkT = TypeVar("SinkT")

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
+from .answer.generation import Generation
+from .answer.reply import Collected, Reply, Streaming
+from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from .base_engine import BaseEngine, BaseStream
-from .core import Event, SamplingParams
-from .dispatcher import BlockingSink
-from .generation import Generation
-from .loaded_model import LoadedModel, parse_chat, parse_completion
-from .plan import Job, Plan
-from .protocol import ChatCompletion, ChatCompletionChunk, Completion
-from .reply import Collected, Reply, Streaming
+from .core.dispatcher import BlockingSink
+from .core.interface import Event, SamplingParams
+from .load.model import LoadedModel, parse_chat, parse_completion
+from .request.plan import Job, Plan
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from wherry.errors import ToolchainError, UsageError
 
-from ..core_library import find_core, open_core, open_runtime
-from ..request_error import BusyError, RequestError
-from ..tokenizer import Tokenizer
+from ..core.library import find_core, open_core, open_runtime
+from ..request.errors import BusyError, RequestError
+from ..text.tokenizer import Tokenizer
 from .constraint import Constraint
 from .native import Grammar, Vocabulary
 from .probe import STACK, WALL_SECONDS, Probe, Refused

@@ -9,7 +9,7 @@ from typing import Any
 
 from wherry.errors import listing
 
-from ..request_error import RequestError
+from ..request.errors import RequestError
 from .audit import MAX_TEXT, WHITESPACE, SchemaProblems, prepared
 from .constraint import Constraint
 from .patterns import literal

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wherry.errors import UsageError, WherryError
 
-from .. import core_abi
+from ..core import abi as core_abi
 
 
 def _check(api: ctypes.CDLL, status: int) -> None:

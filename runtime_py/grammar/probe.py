@@ -146,7 +146,7 @@ def _serve(core: str, library: str) -> None:
     from wherry.plugins import open_library
     from wherry.tvm_runtime import open_runtime
 
-    from ..core_native import bind
+    from ..core.native import bind
     from .native import Vocabulary
 
     open_runtime("cpu")

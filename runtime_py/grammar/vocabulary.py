@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..request_error import RequestError
-from ..tokenizer import Tokenizer
+from ..request.errors import RequestError
+from ..text.tokenizer import Tokenizer
 
 SPECIAL = b"\xff"  # before the name of a token that no text matches
 

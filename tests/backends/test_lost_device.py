@@ -27,14 +27,14 @@ import numpy as np
 kind, folder, stand_in = sys.argv[1:4]
 driver = ctypes.CDLL(stand_in)
 from wherry.artifact import read_manifest
-from wherry.runtime.core_library import open_core, open_runtime
+from wherry.runtime.core.library import open_core, open_runtime
 open_runtime(kind)
 folder = Path(folder)
 library = folder / read_manifest(folder).library
 """
 ENGINE = """
-from wherry.runtime.core import Finish, SamplingParams
-from wherry.runtime.core_native import NativeCore
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.native import NativeCore
 config = {"max_batch": 4, "context": 128}
 core = NativeCore(open_core(), library, folder, kind + ":0", {}, config)
 core.start()

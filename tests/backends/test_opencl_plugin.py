@@ -16,7 +16,7 @@ from tvm.target import Target
 
 from wherry import plugins, settings
 from wherry.errors import ToolchainError
-from wherry.runtime import core_library
+from wherry.runtime.core import library as core_library
 from wherry.targets import opencl
 
 from ..support.command import python
@@ -33,7 +33,7 @@ def plugin():
 
 REFUSED = """
 import ctypes, sys
-from wherry.runtime.core_library import open_runtime
+from wherry.runtime.core.library import open_runtime
 open_runtime("cpu")
 plugin = ctypes.CDLL(sys.argv[1])
 plugin.wherry_opencl_open.restype = ctypes.c_char_p
@@ -57,7 +57,7 @@ def test_a_missing_plugin_is_explained(monkeypatch, tmp_path):
 
 NO_OPENCL = """
 import ctypes, sys
-from wherry.runtime.core_library import open_runtime
+from wherry.runtime.core.library import open_runtime
 open_runtime("opencl")
 import tvm_ffi, tvm
 print(tvm.device("opencl", 0).exist)
@@ -147,7 +147,7 @@ def run(path, size: int = 64) -> np.ndarray:
 
 UNWRITABLE = """
 import sys, numpy as np, tvm
-from wherry.runtime.core_library import open_runtime
+from wherry.runtime.core.library import open_runtime
 open_runtime("opencl")
 there = tvm.device("opencl", 0)
 x = tvm.runtime.tensor(np.arange(64, dtype="float32"), there)

@@ -24,9 +24,9 @@ MEMORY = 3 << 30  # bytes that a child may have besides what it begins with
 def runtime() -> dict[str, Callable[[Path], Any]]:
     """What a person does with a compiled folder. No compiler is imported."""
     from wherry.runtime import MLCEngine
-    from wherry.runtime.core import SamplingParams
-    from wherry.runtime.core_library import open_core, open_runtime
-    from wherry.runtime.loading import tokenizer_of
+    from wherry.runtime.core.interface import SamplingParams
+    from wherry.runtime.core.library import open_core, open_runtime
+    from wherry.runtime.load.loading import tokenizer_of
 
     open_runtime("cpu")
     open_core()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wherry.runtime.chat_template import ChatTemplate
-from wherry.runtime.loaded_model import LoadedModel
-from wherry.runtime.tokenizer import Tokenizer
+from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.text.chat_template import ChatTemplate
+from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers
 from .fake_core import FakeCore, saying

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from wherry.errors import UsageError, WherryError
-from wherry.runtime.core import CoreStats, Event, Finish, SamplingParams
+from wherry.runtime.core.interface import CoreStats, Event, Finish, SamplingParams
 
 PAGE_SIZE = 16
 Script = Callable[[Sequence[int], SamplingParams, int], int]  # prompt, params, n-th -> token

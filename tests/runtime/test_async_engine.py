@@ -9,7 +9,7 @@ import pytest
 
 from wherry.errors import WherryError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
-from wherry.runtime.core import SamplingParams
+from wherry.runtime.core.interface import SamplingParams
 
 from .conftest import core_of
 

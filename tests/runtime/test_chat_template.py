@@ -11,8 +11,8 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from wherry.errors import ModelError
-from wherry.runtime.chat_template import ChatTemplate, from_folder
-from wherry.runtime.request_error import RequestError
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.text.chat_template import ChatTemplate, from_folder
 
 MESSAGES = [
     {"role": "system", "content": "Be brief."},

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from wherry.runtime.detokenizer import detokenizer
-from wherry.runtime.tokenizer import Tokenizer
+from wherry.runtime.text.detokenizer import detokenizer
+from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers as small
 

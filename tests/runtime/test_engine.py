@@ -10,7 +10,7 @@ import pytest
 
 from wherry.errors import UsageError, WherryError
 from wherry.runtime import MLCEngine, RequestError
-from wherry.runtime.core import Finish, SamplingParams
+from wherry.runtime.core.interface import Finish, SamplingParams
 
 from .conftest import core_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wherry.runtime.host_memory import available
+from wherry.runtime.load.host_memory import available
 
 GB = 10**9
 NONE_V1 = 9223372036854771712  # "no limit" in version 1

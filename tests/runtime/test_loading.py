@@ -11,8 +11,9 @@ import pytest
 
 from wherry import artifact, integrity, plugins, settings
 from wherry.errors import ArtifactError, ModelError, ToolchainError, UsageError
-from wherry.runtime import AsyncMLCEngine, MLCEngine, jit, loading
-from wherry.runtime.loaded_model import LoadedModel
+from wherry.runtime import AsyncMLCEngine, MLCEngine
+from wherry.runtime.load import jit, loading
+from wherry.runtime.load.model import LoadedModel
 
 from ..support import artifacts
 from . import small_tokenizers as small

@@ -7,8 +7,8 @@ import pytest
 from wherry.devices import Device, list_devices
 from wherry.errors import ResourceError
 from wherry.plugins import PLUGINS
-from wherry.runtime import memory
-from wherry.runtime.memory import Room
+from wherry.runtime.load import memory
+from wherry.runtime.load.memory import Room
 
 from ..support.gpu import device
 

@@ -26,7 +26,7 @@ def compiled(tmp_path_factory):
 SCRIPT = """
 import json, sys, threading, time
 from wherry.runtime import MLCEngine
-from wherry.runtime.core import SamplingParams
+from wherry.runtime.core.interface import SamplingParams
 folder, prompts = json.loads(sys.argv[1])
 with MLCEngine(folder, context=60, max_batch=3, threads=1) as engine:
     outputs = {}
@@ -111,8 +111,8 @@ def test_core_refuses_with_its_own_words(compiled, tmp_path):
 STRUCTURED = """
 import json, sys, threading
 from wherry.runtime import MLCEngine
-from wherry.runtime.core import Finish, SamplingParams
-from wherry.runtime.core_library import open_core
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core
 from wherry.runtime.grammar.audit import prepared
 from wherry.runtime.grammar.compiler import find_llguidance
 from wherry.runtime.grammar.native import Vocabulary

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wherry.runtime import MLCEngine, RequestError
-from wherry.runtime.core import SamplingParams
-from wherry.runtime.tokenizer import Tokenizer
+from wherry.runtime.core.interface import SamplingParams
+from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers
 from .conftest import core_of

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from wherry.runtime.stop_strings import StopAutomaton, StopStrings
+from wherry.runtime.text.stop_strings import StopAutomaton, StopStrings
 
 
 def run(stops, chunks):

@@ -14,10 +14,10 @@ import time
 import pytest
 
 from wherry.errors import ModelError
-from wherry.runtime import template_budget
-from wherry.runtime.caller import Abandoned, Caller
-from wherry.runtime.chat_template import ChatTemplate
-from wherry.runtime.request_error import RequestError
+from wherry.runtime.request.caller import Abandoned, Caller
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.text import template_budget
+from wherry.runtime.text.chat_template import ChatTemplate
 
 MESSAGES = [{"role": "user", "content": "hello world " * 50}]
 BIG = "{% set big = 'x' * 4000000 %}"

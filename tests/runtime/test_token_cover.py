@@ -8,10 +8,10 @@ import pytest
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from wherry.runtime import tokenizer as tokenizer_module
-from wherry.runtime.caller import Abandoned, Caller
-from wherry.runtime.token_cover import token_cover
-from wherry.runtime.tokenizer import Tokenizer, TooManyTokens
+from wherry.runtime.request.caller import Abandoned, Caller
+from wherry.runtime.text import tokenizer as tokenizer_module
+from wherry.runtime.text.token_cover import token_cover
+from wherry.runtime.text.tokenizer import Tokenizer, TooManyTokens
 
 from . import small_tokenizers as small
 from .test_detokenizer import random_text

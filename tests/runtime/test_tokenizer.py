@@ -7,7 +7,7 @@ import json
 import pytest
 
 from wherry.errors import ModelError
-from wherry.runtime.tokenizer import Tokenizer
+from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers as small
 

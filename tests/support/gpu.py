@@ -17,7 +17,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.errors import ToolchainError
 from wherry.plugins import PLUGINS as KINDS
-from wherry.runtime.core_library import open_runtime
+from wherry.runtime.core.library import open_runtime
 from wherry.targets.storage_half import with_storage_half
 from wherry.targets.target import find
 from wherry.targets.toolchain import require

@@ -9,10 +9,10 @@ import torch
 from wherry.artifact import read_manifest
 from wherry.errors import UsageError
 from wherry.quant.scheme import find as find_scheme
-from wherry.runtime.core import Finish, SamplingParams
-from wherry.runtime.core_library import open_core, open_runtime
-from wherry.runtime.core_native import NativeCore
-from wherry.runtime.loading import device_of
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core, open_runtime
+from wherry.runtime.core.native import NativeCore
+from wherry.runtime.load.loading import device_of
 from wherry.targets.target import find
 
 from ..support.command import wherry

@@ -10,7 +10,7 @@ import torch
 
 from wherry.compiler import api
 from wherry.quant.scheme import find as find_scheme
-from wherry.runtime.core_library import open_runtime
+from wherry.runtime.core.library import open_runtime
 from wherry.targets import hosts
 from wherry.targets.target import find
 

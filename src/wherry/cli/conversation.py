@@ -56,7 +56,7 @@ class Conversation:
     def _fits(self) -> bool:
         """Whether an answer has room; an error if a single message has none."""
         from wherry.runtime import RequestError
-        from wherry.runtime.loaded_model import parse_chat
+        from wherry.runtime.load.model import parse_chat
 
         alone = len(self._turns) == 1
         fields: dict[str, Any] = {"messages": self.messages}

@@ -90,7 +90,7 @@ def _packages() -> str:
 
 
 def _core() -> str:
-    from wherry.runtime.core_library import find_core, open_core
+    from wherry.runtime.core.library import find_core, open_core
 
     library = open_core()
     return f"ABI {library.wherry_abi_version()}, {find_core()}"

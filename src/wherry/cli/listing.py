@@ -40,7 +40,7 @@ def list_command(as_json: bool) -> None:
 
 def named() -> list[Entry]:
     """All entries; packed weights have the name of the model whose they are, if it is there."""
-    from wherry.runtime.loading import pack_dir
+    from wherry.runtime.load.loading import pack_dir
 
     found = cache.entries()
     owners = {pack_dir(e.manifest).name: e for e in found if e.manifest}

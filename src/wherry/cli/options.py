@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from wherry.quant.scheme import DEFAULT, schemes
-from wherry.runtime.load_options import NAMES, LoadOptions
+from wherry.runtime.load.options import NAMES, LoadOptions
 from wherry.targets.hosts import HOSTS
 
 from .progress import shown
@@ -72,7 +72,7 @@ limits = _stack(
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
 )
-# What a model is loaded with: names of wherry.runtime.load_options.LoadOptions.
+# What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
 load = _stack(
     quant,
     kv_dtype,

@@ -28,7 +28,7 @@ from . import interrupts, options
 def serve_command(model: str, **typed: Any) -> None:
     """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models."""
     from wherry import settings
-    from wherry.runtime.serving import check_host, serve
+    from wherry.runtime.server.serving import check_host, serve
 
     loading, serving = options.split(typed)
     api_key = serving.setdefault("api_key", settings.api_key())

@@ -10,12 +10,12 @@ import threading
 import pytest
 
 from wherry.errors import UsageError, WherryError
-from wherry.runtime.core_library import open_core
+from wherry.runtime.core.library import open_core
 from wherry.runtime.grammar.audit import prepared
 from wherry.runtime.grammar.native import Vocabulary
 from wherry.runtime.grammar.vocabulary import SPECIAL, grammar_tokens
-from wherry.runtime.request_error import RequestError
-from wherry.runtime.tokenizer import Tokenizer
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers
 from .schemas import TREE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from wherry.runtime.core_library import find_core, open_core, open_runtime
+from wherry.runtime.core.library import find_core, open_core, open_runtime
 from wherry.runtime.grammar.compiler import find_llguidance
 from wherry.runtime.grammar.native import Grammar, Vocabulary, Walk
 from wherry.runtime.grammar.probe import Probe

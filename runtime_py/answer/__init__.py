@@ -1,0 +1,1 @@
+"""From the core's events to answers in OpenAI's shapes."""

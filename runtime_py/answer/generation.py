@@ -1,0 +1,92 @@
+"""One API request under way: all its choices, from the core's events to pieces of text.
+
+The synchronous and the asynchronous engine differ only in how they wait for events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ..core.dispatcher import Dispatcher, Sink
+from ..core.interface import Event
+from ..request.plan import Plan
+from ..text.stop_strings import StopAutomaton
+from ..text.tokenizer import Tokenizer
+from .assembler import Assembler, Delta
+from .shapes import CompletionTokensDetails, PromptTokensDetails, Usage
+
+
+class Generation:
+    """Submits a plan and turns its events into deltas.
+
+    Args:
+        soon: abort on the poller's thread, for callers on an event loop.
+
+    Raises:
+        WherryError: the engine is closed, has failed, or refuses the request.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        tokenizer: Tokenizer,
+        dispatcher: Dispatcher,
+        sink: Sink,
+        *,
+        soon: bool = False,
+    ) -> None:
+        self.plan = plan
+        self._abort = dispatcher.abort_soon if soon else dispatcher.abort
+        stops = StopAutomaton(plan.stops)
+        choices = [Assembler(job, plan, tokenizer, stops) for job in plan.jobs]
+        self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
+        self._open = set(self._choices)
+
+    @property
+    def done(self) -> bool:
+        """Whether every choice has ended."""
+        return not self._open
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens so far."""
+        choices = self._choices.values()
+        sampled = sum(choice.sampled for choice in choices)
+        prompt = self.plan.prompt_tokens
+        accepted = sum(choice.accepted for choice in choices)
+        drafted = sum(choice.drafted for choice in choices)
+        return Usage(
+            prompt,
+            sampled,
+            prompt + sampled,
+            # Of the choices of one prompt the first computed what the others found.
+            PromptTokensDetails(sum(c.cached for c in choices if c.index % self.plan.n == 0)),
+            CompletionTokensDetails(accepted, drafted - accepted),
+        )
+
+    def push(self, events: Sequence[Event]) -> list[Delta]:
+        """What events add: one delta for each choice that they concern and that was still open.
+
+        Raises:
+            WherryError: the core gave a request up.
+        """
+        batches: defaultdict[int, list[Event]] = defaultdict(list)
+        for event in events:
+            batches[event.id].append(event)
+        deltas = []
+        for request_id, batch in batches.items():
+            if request_id not in self._open:
+                continue
+            choice = self._choices[request_id]
+            deltas.append(choice.push(batch))
+            if choice.finish is not None:
+                self._open.discard(request_id)
+                if choice.must_abort:
+                    self._abort([request_id])
+        return deltas
+
+    def close(self) -> None:
+        """Abort what is still open; idempotent."""
+        self._abort(sorted(self._open))
+        self._open.clear()

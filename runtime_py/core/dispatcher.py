@@ -1,0 +1,285 @@
+"""One thread pulls the core's events and hands them to the requests that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from wherry.errors import WherryError
+
+from ..request.errors import BusyError, RequestError
+from ..request.plan import Job
+from .interface import Core, CoreStats, Event, Finish
+from .pulse import Pulse, Snapshot
+
+_log = logging.getLogger(__name__)
+_SLICE = 64  # events that a coroutine takes at once: some milliseconds of work
+_WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
+
+
+class Sink(Protocol):
+    """Where the events of one API request go; several core requests (`n`) may share it."""
+
+    loop: asyncio.AbstractEventLoop | None  # that `deliver` must be called on; None: any thread
+
+    def deliver(self, item: list[Event] | BaseException) -> None:
+        """Take events, or the error after which none follow."""
+
+
+_Item = tuple[Sink, "list[Event] | BaseException"]
+
+
+class BlockingSink:
+    """Events for a thread that waits."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def __init__(self) -> None:
+        self._items: queue.SimpleQueue[list[Event] | BaseException] = queue.SimpleQueue()
+
+    def deliver(self, item: list[Event] | BaseException) -> None:
+        """See Sink."""
+        self._items.put(item)
+
+    def take(self) -> list[Event]:
+        """Wait for events; all that are there.
+
+        Raises:
+            WherryError: the engine failed or was closed.
+        """
+        events = _events(self._items.get())
+        while not self._items.empty():
+            events += _events(self._items.get())
+        return events
+
+
+class AsyncSink:
+    """Events for a coroutine of the running loop."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        self._events: deque[Event] = deque()
+        self._error: BaseException | None = None  # after all events
+        self._filled = asyncio.Event()
+
+    def deliver(self, item: list[Event] | BaseException) -> None:
+        """See Sink."""
+        if isinstance(item, BaseException):
+            self._error = item
+        else:
+            self._events.extend(item)
+        self._filled.set()
+
+    async def take(self) -> list[Event]:
+        """Await events; all that are there, or a slice of very many: others use the loop too.
+
+        Raises:
+            WherryError: the engine failed or was closed.
+        """
+        await self._filled.wait()
+        events = [self._events.popleft() for _ in range(min(_SLICE, len(self._events)))]
+        if self._events:
+            await asyncio.sleep(0)
+        elif self._error is None:
+            self._filled.clear()
+        elif not events:
+            raise WherryError(str(self._error)) from self._error
+        return events
+
+
+def _events(item: list[Event] | BaseException) -> list[Event]:
+    if isinstance(item, BaseException):
+        raise WherryError(str(item)) from item
+    return item
+
+
+class Dispatcher:
+    """Owns a core: submits requests to it, polls it, and closes it.
+
+    Attributes:
+        limit: core requests at one time, running and queued; None: as many as come.
+        pulse: looks at the core's counters.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.limit: int | None = None
+        # Over the core's life: no call during or after close. A stream that is collected as garbage
+        # aborts its request wherever the collector happens to run, so it is reentrant.
+        self._lock = threading.RLock()
+        self._sinks: dict[int, Sink] = {}
+        self._ids = itertools.count(1)
+        self._to_abort: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._failure: BaseException | None = None  # why no request is taken any more
+        self._closed = False
+        core.start()
+        self.pulse = Pulse(core.stats, lambda: len(self._sinks))
+        self._thread = threading.Thread(target=self._poll, name="wherry-events", daemon=True)
+        self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether no request can be served any more."""
+        return self._failure is not None
+
+    @property
+    def active(self) -> int:
+        """Core requests that have not ended."""
+        return len(self._sinks)
+
+    def submit(self, jobs: Sequence[Job], sink: Sink) -> list[int]:
+        """Queue jobs; their ids, in order. All or none.
+
+        Raises:
+            BusyError: `limit` is reached.
+            RequestError: these jobs alone are more than `limit`.
+            WherryError: the engine is closed or has failed.
+            UsageError: the core refuses one of them.
+        """
+        with self._lock:
+            self._check_open()
+            self.check_room(len(jobs))
+            ids = [next(self._ids) for _ in jobs]
+            self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
+        self.pulse.stir()
+        try:
+            for request_id, job in zip(ids, jobs, strict=True):
+                with self._lock:
+                    self._check_open()
+                    self._core.add(request_id, job.prompt, job.params)
+        except BaseException:
+            self.abort(ids)
+            raise
+        return ids
+
+    def abort(self, ids: Sequence[int]) -> None:
+        """Forget requests and free what they hold; those that have ended are left alone."""
+        for request_id in ids:
+            with self._lock:
+                if self._sinks.pop(request_id, None) is not None and self._failure is None:
+                    self._core.abort(request_id)
+
+    def abort_soon(self, ids: Sequence[int]) -> None:
+        """`abort` on the poller's thread: an event loop must not wait for a step to end."""
+        live = [i for i in ids if self._sinks.pop(i, None) is not None]
+        for request_id in live:
+            self._to_abort.put(request_id)
+        # While a request is being added the poller is not woken: it looks again within _WAIT_MS.
+        if live and self._lock.acquire(blocking=False):
+            try:
+                if self._failure is None:
+                    self._core.wake()
+            finally:
+                self._lock.release()
+
+    def stats(self) -> CoreStats:
+        """The core's counters.
+
+        Raises:
+            WherryError: the engine is closed or has failed.
+        """
+        with self._lock:
+            self._check_open()
+            return self._core.stats()
+
+    def snapshot(self) -> Snapshot:
+        """What was last seen of the core, at once, whatever it does."""
+        return Snapshot(
+            stats=self.pulse.stats,
+            age_seconds=time.monotonic() - self.pulse.seen_at,
+            active=self.active,
+            limit=self.limit,
+            stalled_seconds=self.pulse.stalled_seconds,
+            failed=self.failed,
+        )
+
+    def close(self) -> None:
+        """End all requests with an error, stop the poller, free the core. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._failure is None:
+                self._failure = WherryError("The engine is closed")
+                self._core.wake()
+        self._thread.join()
+        self.pulse.close()
+        self._fail_all(self._failure)
+        self._core.close()
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise WherryError(str(self._failure)) from self._failure
+
+    def check_room(self, jobs: int) -> None:
+        """Whether so many more requests would be taken now.
+
+        Raises:
+            BusyError: not now.
+            RequestError: never.
+        """
+        if self.limit is None or len(self._sinks) + jobs <= self.limit:
+            return
+        if jobs > self.limit:
+            raise RequestError(
+                f"The request asks for {jobs} outputs at once (n for each prompt); at most "
+                f"{self.limit} are queued",
+                param="n",
+            )
+        raise BusyError(
+            f"{len(self._sinks)} outputs are under way or queued, of at most {self.limit}. "
+            "Try again in a moment."
+        )
+
+    def _poll(self) -> None:
+        try:
+            while self._failure is None:
+                events = self._core.wait_events(_WAIT_MS)
+                while not self._to_abort.empty():
+                    self._core.abort(self._to_abort.get())
+                if events:
+                    self._route(events)
+        except Exception as e:
+            _log.exception("The engine has failed")
+            with self._lock:
+                self._failure = self._failure or e
+            self._fail_all(e)
+
+    def _route(self, events: list[Event]) -> None:
+        batches: defaultdict[Sink, list[Event]] = defaultdict(list)
+        if any(event.finish == Finish.ERROR for event in events):
+            self.pulse.stir()  # whether the next step works, too
+        for event in events:
+            sink = self._sinks.pop(event.id, None) if event.finish else self._sinks.get(event.id)
+            if sink is not None:  # else it was aborted meanwhile
+                batches[sink].append(event)
+        self._deliver(list(batches.items()))
+
+    def _fail_all(self, error: BaseException) -> None:
+        sinks = {self._sinks.pop(i, None) for i in list(self._sinks)}
+        self._deliver([(sink, error) for sink in sinks if sink is not None])
+
+    def _deliver(self, items: Sequence[_Item]) -> None:
+        loops: defaultdict[asyncio.AbstractEventLoop, list[_Item]] = defaultdict(list)
+        for sink, item in items:
+            if sink.loop is None:
+                sink.deliver(item)
+            else:
+                loops[sink.loop].append((sink, item))
+        for loop, batch in loops.items():  # one wake-up of a loop, however many requests
+            try:
+                loop.call_soon_threadsafe(_deliver_here, batch)
+            except RuntimeError:  # the loop has ended, and its requests with it
+                _log.debug("%d requests of an event loop that has ended", len(batch))
+
+
+def _deliver_here(batch: Sequence[_Item]) -> None:
+    for sink, item in batch:
+        sink.deliver(item)

@@ -1,0 +1,19 @@
+"""Finding and opening libwherry and the libraries it stands on, without importing TVM."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+from wherry.plugins import find_core, open_library
+from wherry.tvm_runtime import open_runtime
+
+from .native import bind
+
+__all__ = ["find_core", "open_core", "open_runtime"]
+
+
+@cache
+def open_core() -> ctypes.CDLL:
+    """Open libwherry; call `open_runtime` first."""
+    return bind(open_library(find_core()))

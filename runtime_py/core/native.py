@@ -1,0 +1,217 @@
+"""ctypes binding of libwherry. Every foreign call releases the GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping, Sequence
+from ctypes import byref, c_float, c_size_t
+from ctypes import c_void_p as handle
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import ArtifactError, ResourceError, UsageError, WherryError
+
+from . import abi as core_abi
+from .abi import ABI_VERSION, declare, int32s
+from .interface import CoreStats, Event, Finish, SamplingParams
+
+EVENT_BATCH = 256  # events pulled in one call
+
+_NOT_FOUND = -2
+_ERRORS: dict[int, type[WherryError]] = {
+    -1: UsageError,  # WHERRY_INVALID_ARGUMENT
+    _NOT_FOUND: ArtifactError,
+    -3: ResourceError,  # WHERRY_OUT_OF_MEMORY
+    -4: ArtifactError,  # WHERRY_INCOMPATIBLE
+}  # WHERRY_BUSY and WHERRY_INTERNAL are bugs of ours: plain WherryError
+
+
+def bind(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Declare the signatures of the ABI on an opened libwherry.
+
+    Raises:
+        ArtifactError: it speaks another version of the ABI.
+    """
+    if not hasattr(library, "wherry_abi_version"):
+        found = 1  # its functions began with core_
+    else:
+        found = library.wherry_abi_version()
+    if found != ABI_VERSION:
+        raise ArtifactError(
+            f"{library._name} speaks version {found} of the core's ABI, this runtime version "
+            f"{ABI_VERSION}. Install wherry again, or build the core: cmake --workflow dev"
+        )
+    declare(library)
+    return library
+
+
+class NativeCore:
+    """`Core` over libwherry: one model, one engine.
+
+    Args:
+        api: what `bind` returned.
+        library: the compiled model's library.
+        weights: folder of tensor-cache.json.
+        device: "cpu" or "<kind>:<index>".
+        options: wherry_model_load's options: "threads", "pack_dir".
+        config: wherry_engine_create's.
+        draft: library and weights of a smaller model that guesses ahead, or None.
+
+    Raises:
+        ArtifactError: the library or the weights do not fit.
+        ResourceError: there is not enough memory.
+        UsageError: an option is out of range.
+    """
+
+    def __init__(
+        self,
+        api: ctypes.CDLL,
+        library: Path,
+        weights: Path,
+        device: str,
+        options: Mapping[str, Any],
+        config: Mapping[str, Any],
+        draft: tuple[Path, Path] | None = None,
+    ) -> None:
+        self._api = api
+        self._model, self._draft, self._engine = handle(), handle(), handle()
+        self._events = (core_abi.Event * EVENT_BATCH)()
+        try:
+            self._load(library, weights, device, options, self._model)
+            if draft is not None:
+                self._load(*draft, device, options, self._draft)
+            self.metadata: Mapping[str, Any] = json.loads(api.wherry_model_metadata(self._model))
+            settings = json.dumps(config).encode()
+            engine = byref(self._engine)
+            self._call("wherry_engine_create", self._model, self._draft, settings, engine)
+        except BaseException:
+            self._free_models()
+            raise
+
+    def _load(
+        self, library: Path, weights: Path, device: str, options: Mapping[str, Any], into: handle
+    ) -> None:
+        paths = (str(library.absolute()).encode(), str(weights.absolute()).encode())
+        encoded = json.dumps(options).encode()
+        self._call("wherry_model_load", *paths, device.encode(), encoded, byref(into))
+
+    def _free_models(self) -> None:
+        for model in (self._model, self._draft):
+            if model:
+                self._api.wherry_model_free(model)
+                model.value = None
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._api, name)(*arguments)
+        if status:
+            raise self._error(name, status)
+
+    def _last_error(self) -> str:
+        return (self._api.wherry_last_error() or b"").decode(errors="replace")
+
+    def _error(self, name: str, status: int) -> WherryError:
+        message = self._last_error() or f"{name} failed with status {status}"
+        return _ERRORS.get(status, WherryError)(message)
+
+    def start(self) -> None:
+        """See Core."""
+        self._call("wherry_engine_start", self._engine)
+
+    def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
+        """See Core."""
+        prompt = int32s(tokens)
+        packed = self._pack(params)
+        self._call(
+            "wherry_engine_add", self._engine, request_id, prompt, len(tokens), byref(packed)
+        )
+
+    def abort(self, request_id: int) -> None:
+        """See Core."""
+        status = self._api.wherry_engine_abort(self._engine, request_id)
+        if status not in (0, _NOT_FOUND):
+            raise self._error("wherry_engine_abort", status)
+
+    def wait_events(self, timeout_ms: int) -> list[Event]:
+        """See Core. One thread at a time: the array that the events are pulled into is reused."""
+        count = c_size_t()
+        self._call(
+            "wherry_engine_wait", self._engine, self._events, EVENT_BATCH, timeout_ms, byref(count)
+        )
+        return [self._read(self._events[i]) for i in range(count.value)]
+
+    def _read(self, event: core_abi.Event) -> Event:
+        n = event.n_top
+        top = tuple(zip(event.top_ids[:n], event.top_logprobs[:n], strict=True)) if n else ()
+        error = self._last_error() if event.finish == Finish.ERROR else ""
+        embedding = event.embedding[: event.n_embedding] if event.n_embedding else ()
+        return Event(
+            event.id,
+            event.token,
+            event.finish,
+            event.logprob,
+            top,
+            error,
+            bool(event.prompt),
+            event.cached_tokens,
+            event.drafted_tokens,
+            event.accepted_tokens,
+            event.queue_seconds,
+            event.prefill_seconds,
+            event.decode_seconds,
+            tuple(embedding),
+        )
+
+    def wake(self) -> None:
+        """See Core."""
+        self._call("wherry_engine_wake", self._engine)
+
+    def stats(self) -> CoreStats:
+        """See Core."""
+        raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
+        self._call("wherry_engine_stats", self._engine, byref(raw))
+        return CoreStats(**{f.name: getattr(raw, f.name) for f in fields(CoreStats)})
+
+    def reset(self) -> None:
+        """See Core."""
+        self._call("wherry_engine_reset", self._engine)
+
+    def clear_cache(self) -> None:
+        """See Core."""
+        self._call("wherry_engine_clear_cache", self._engine)
+
+    def close(self) -> None:
+        """See Core."""
+        if self._engine:
+            self._api.wherry_engine_stop(self._engine)
+            self._api.wherry_engine_destroy(self._engine)
+            self._engine = handle()
+        self._free_models()
+
+    def _pack(self, params: SamplingParams) -> core_abi.Params:
+        packed = core_abi.Params()
+        self._api.wherry_params_init(byref(packed))
+        for name in _SCALARS:
+            setattr(packed, name, getattr(params, name))
+        for name in ("stop_ids", "dry_breakers", "allowed", "prediction", "source"):
+            values = getattr(params, name)
+            setattr(packed, name, int32s(values))
+            setattr(packed, f"n_{name}", len(values))
+        packed.bias_ids = int32s(tuple(params.bias))
+        packed.bias_values = (c_float * len(params.bias))(*params.bias.values())
+        packed.n_bias = len(params.bias)
+        packed.bad_words = int32s([token for word in params.bad_words for token in word])
+        packed.bad_word_lengths = (c_size_t * len(params.bad_words))(*map(len, params.bad_words))
+        packed.n_bad_words = len(params.bad_words)
+        if params.grammar is not None:  # the last: from here on the core must get it
+            packed.mask = ctypes.pointer(params.grammar.mask(params.stop_ids))
+        return packed
+
+
+# Fields of both records that are one number.
+_SCALARS = tuple(
+    name
+    for name, kind in (entry[:2] for entry in core_abi.Params._fields_)
+    if kind in core_abi.NUMBERS and name in {f.name for f in fields(SamplingParams)}
+)

@@ -1,0 +1,135 @@
+"""Whether the engine moves: its counters, read on a thread that may wait for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .interface import CoreStats
+
+_log = logging.getLogger(__name__)
+INTERVAL = 1.0  # seconds between two looks while there is work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What is known of an engine; to ask for it never waits for a step."""
+
+    stats: CoreStats
+    age_seconds: float  # of `stats`
+    active: int  # requests to the core that have not ended
+    limit: int | None  # of `active`
+    stalled_seconds: float  # since there is work and no counter moves
+    failed: bool
+
+
+def as_json(found: Snapshot) -> dict[str, Any]:
+    """The fields of GET /stats."""
+    stats = found.stats
+    return {
+        "state": "busy" if found.active else "idle",
+        "requests": {
+            "active": found.active,
+            "limit": found.limit,
+            "waiting": stats.waiting,
+            "prefilling": stats.prefilling,
+            "running": stats.running,
+            "finished": stats.finished,
+        },
+        "kv_cache": {
+            "pages_total": stats.pages_total,
+            "pages_free": stats.pages_free,
+            "pages_cached": stats.pages_cached,
+            "page_size": stats.page_size,
+        },
+        "tokens": {
+            "prompt": stats.prompt_tokens,
+            "cached": stats.cached_tokens,
+            "cached_from_disk": stats.disk_tokens,
+            "prefill": stats.prefill_tokens,
+            "recomputed": stats.recomputed_tokens,
+            "decode": stats.decode_tokens,
+            "guessed": stats.drafted_tokens,
+            "guessed_right": stats.accepted_tokens,
+        },
+        "preemptions": stats.preemptions,
+        "steps": stats.steps,
+        "failed_steps": stats.failed_steps,
+        "model_seconds": stats.model_seconds,
+        "sample_seconds": stats.sample_seconds,
+        "host_seconds": stats.host_seconds,
+        "stalled_seconds": round(found.stalled_seconds, 3),
+        "age_seconds": round(found.age_seconds, 3),
+    }
+
+
+class Pulse:
+    """Reads the counters again and again while there is work.
+
+    Args:
+        read: the counters; may take as long as a step of the engine, or not return.
+        active: requests under way; at once.
+    """
+
+    def __init__(self, read: Callable[[], CoreStats], active: Callable[[], int]) -> None:
+        self._read, self._active = read, active
+        self._changed = threading.Condition()
+        self._stirred = self._closed = False
+        self._resting = True  # no work when last seen
+        self.stats = read()
+        self.looks = 0  # times that the counters were read since
+        self.seen_at = self._moved_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="wherry-pulse", daemon=True)
+        self._thread.start()
+
+    def stir(self) -> None:
+        """Look now: there is new work, or somebody asks."""
+        with self._changed:
+            if self._resting and self._active():
+                self._resting, self._moved_at = False, time.monotonic()
+            self._stirred = True
+            self._changed.notify()
+
+    @property
+    def stalled_seconds(self) -> float:
+        """Since when there is work and no counter moves; 0 without work."""
+        return time.monotonic() - self._moved_at if self._active() else 0.0
+
+    def close(self) -> None:
+        """End the thread, after its look at the counters if it is at one."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._awaken():
+                stats = self._read()
+                with self._changed:
+                    self._note(stats)
+        except Exception:  # the engine has failed; the dispatcher says so
+            _log.debug("The counters cannot be read", exc_info=True)
+
+    def _awaken(self) -> bool:
+        with self._changed:
+            seconds = INTERVAL if self._active() else None
+            self._changed.wait_for(lambda: self._stirred or self._closed, seconds)
+            self._stirred = False
+            return not self._closed
+
+    def _note(self, stats: CoreStats) -> None:
+        self.seen_at = time.monotonic()
+        self._resting = not self._active()
+        if self._resting or _progress(stats) != _progress(self.stats):
+            self._moved_at = self.seen_at
+        self.stats = stats
+        self.looks += 1
+
+
+def _progress(stats: CoreStats) -> tuple[int, ...]:
+    return stats.steps, stats.prefill_tokens, stats.decode_tokens, stats.finished

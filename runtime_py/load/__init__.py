@@ -1,0 +1,1 @@
+"""From a model that is named to one that runs."""

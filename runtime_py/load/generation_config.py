@@ -1,0 +1,52 @@
+"""generation_config.json: what a model's authors chose for sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import ModelError, listing
+
+from ..text.tokenizer import read_json, shortened
+
+NAME = "generation_config.json"
+
+
+def _number(fits: Callable[[float], bool]) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and fits(value)  # NaN fits nowhere
+
+    return check
+
+
+# Of what is read: whether a value can be used, and in words. Null counts as absent.
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "do_sample": (lambda v: isinstance(v, bool), "true or false"),
+    "temperature": (_number(lambda v: 0 <= v <= 100), "a number from 0 to 100"),
+    "top_p": (_number(lambda v: 0 < v <= 1), "a number above 0, up to 1"),
+    "top_k": (lambda v: type(v) is int and -1 <= v < 2**31, "a whole number from -1"),
+    "min_p": (_number(lambda v: 0 <= v < 1), "a number from 0, below 1"),
+    "repetition_penalty": (_number(lambda v: 0 < v <= 100), "a number above 0, up to 100"),
+}
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The file of a model folder; {} if it has none.
+
+    Raises:
+        ModelError: it is not JSON, or a field that is read cannot be used; all of them at once.
+    """
+    path = folder / NAME
+    config = {name: value for name, value in read_json(path).items() if value is not None}
+    problems = [
+        f"{name}: found {shortened(config[name])}, expected {expected}"
+        for name, (fits, expected) in _FIELDS.items()
+        if name in config and not fits(config[name])
+    ]
+    if problems:
+        raise ModelError(
+            f"{path} cannot be used:\n{listing(problems)}\nCorrect it in the model's folder."
+        )
+    return config

@@ -1,0 +1,251 @@
+"""From a compiled folder to a model that runs: manifest, tokenizer, template, core."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from typing_extensions import Unpack
+
+from wherry import integrity, settings
+from wherry.artifact import (
+    MANIFEST,
+    SHARDS,
+    Manifest,
+    library_for,
+    read_manifest,
+)
+from wherry.cuda_driver import require_code
+from wherry.errors import ArtifactError, UsageError
+from wherry.locks import touch
+
+from ..core.interface import Core
+from ..core.library import open_core, open_runtime
+from ..core.native import NativeCore
+from ..text import chat_template
+from ..text.tokenizer import Tokenizer
+from . import generation_config, jit, memory
+from .options import CompileOptions, LoadOptions, for_compiler
+
+_log = logging.getLogger(__name__)
+LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
+T = TypeVar("T")
+CoreFactory = Callable[..., Core]  # the arguments of native_core
+
+# What an engine may be told beside sizes: names of LoadOptions, and of the core's configuration.
+_SETTINGS = {
+    "prefix_cache": "prefix_cache",
+    "prefix_cache_dir": "cache_dir",
+    "prefix_cache_bytes": "cache_bytes",
+    "max_drafts": "max_drafts",
+    "max_slowdown": "max_slowdown",
+}
+
+
+def resolve(
+    model: str | Path, *, thorough: bool = False, **options: Unpack[CompileOptions]
+) -> Path:
+    """The compiled folder of `model`, compiled now if it is not one yet.
+
+    What is damaged in the cache is made again. With `thorough`, all of it is read to find out.
+
+    Raises:
+        UsageError: it is compiled already, for another target or scheme than asked for, or other
+            activations, or a dtype of the cache is asked for.
+    """
+    folder = Path(model).expanduser()
+    if not (folder / MANIFEST).is_file():
+        return jit.compiled(str(model), thorough=thorough, **options)
+    target, kv_dtype = options.get("target", "auto"), options.get("kv_dtype", "auto")
+    quant, activations = options.get("quant"), options.get("activations", "auto")
+    manifest = read_manifest(folder)
+    has_target = str(manifest.target.get("name"))
+    if quant is not None and quant != manifest.quantization:
+        raise UsageError(
+            f"{folder} is compiled with quant={manifest.quantization!r}, not {quant!r}. "
+            "Leave quant out, or give the model that it was compiled from."
+        )
+    if kv_dtype != "auto":
+        raise UsageError(
+            f"{folder} is compiled, and keeps keys and values as it was told to then; "
+            f"kv_dtype={kv_dtype!r} was asked for. "
+            "Leave kv_dtype out, or give the model that it was compiled from."
+        )
+    has_activations = manifest.deployment.get("activations")
+    if activations not in ("auto", has_activations):
+        raise UsageError(
+            f"{folder} is compiled with activations={has_activations!r}, not {activations!r}. "
+            "Leave activations out, or give the model that it was compiled from."
+        )
+    if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
+        raise UsageError(
+            f"{folder} is compiled for {has_target!r}, not {target!r}. "
+            "Leave target out, or give the model that it was compiled from."
+        )
+    return folder
+
+
+def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callable[[Path], T]) -> T:
+    """What `opened` makes of the folder that `resolve` finds.
+
+    If that fails because of the folder, as when weights turn out to be damaged when they are used,
+    the cache is read through and repaired, once. A compiled folder that somebody gave is left.
+    """
+    folder = resolve()
+    try:
+        return opened(folder)
+    except ArtifactError as e:
+        if folder == Path(model).expanduser():
+            raise
+        _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
+    return opened(resolve(thorough=True))
+
+
+def verified(folder: Path) -> Manifest:
+    """Check a compiled folder; its contents are hashed only if they are not known yet.
+
+    Sizes are compared each time, hashes if a file may have changed or the machine was started
+    anew. Weights that have been packed are left to the core, which checks what it uses of them.
+
+    Raises:
+        ArtifactError: with all that is wrong.
+    """
+    packed = any(pack_dir(read_manifest(folder)).glob("packed-*.bin"))
+    return integrity.verified(folder, lazily=folder_shards(folder) if packed else ())
+
+
+def folder_shards(folder: Path) -> list[str]:
+    """The names of a compiled folder's weights."""
+    return [path.name for path in folder.glob(SHARDS)]
+
+
+def pack_dir(manifest: Manifest) -> Path:
+    """Where the packed weights of this artefact belong: the same files and library, one folder."""
+    content = json.dumps(sorted((n, r.sha256) for n, r in manifest.files.items()))
+    key = hashlib.sha256(
+        f"{manifest.interface}{library_for(manifest)}{content}".encode()
+    ).hexdigest()[:24]
+    return settings.cache_dir() / "packed" / key
+
+
+def device_of(manifest: Manifest) -> str:
+    """The core's name of the device that a library was compiled for."""
+    kind = str(manifest.target.get("kind", "llvm"))
+    return "cpu" if kind in ("llvm", "c") else f"{kind}:0"
+
+
+def native_core(
+    folder: Path,
+    manifest: Manifest,
+    device: str,
+    options: Mapping[str, Any],
+    config: Mapping[str, Any],
+    draft: Path | None = None,
+) -> Core:
+    """Open the real core, with the compiled folder of a draft model if there is one."""
+    kind = device.partition(":")[0]
+    open_runtime(kind)
+    if kind == "cuda":
+        require_code(manifest.target["codes"])
+    library = folder / library_for(manifest)
+    packed = pack_dir(manifest)
+    try:
+        packed.mkdir(parents=True, exist_ok=True)
+        touch(packed)
+        options = {**options, "pack_dir": str(packed)}
+    except OSError as e:  # a read-only cache costs time and memory, nothing else
+        _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
+    before = _inodes(packed)
+    shards = [folder / name for name in folder_shards(folder)]
+    known = bool(before) and integrity.seen(packed, [*before, *shards])
+    if known:  # once a start of the machine is enough
+        options = {**options, "check_weights": 0}
+    guesser = (draft / library_for(read_manifest(draft)), draft) if draft else None
+    core = NativeCore(open_core(), library, folder, device, options, config, guesser)
+    after = _inodes(packed)
+    _look_at_packed(before, after)
+    if after and not known:
+        integrity.see(packed, [*_inodes(packed), *shards])
+    return core
+
+
+def _look_at_packed(before: Mapping[Path, int], after: Mapping[Path, int]) -> None:
+    """Say what was damaged, and remove what is of no use any more.
+
+    The core writes over a packed file only if it is damaged; one of another key, as after a repair
+    of the shards, gets another name.
+    """
+    for path in before.keys() & after.keys():
+        if before[path] != after[path]:
+            _log.warning("%s was damaged, and has been made again", path)
+    if after.keys() - before.keys():
+        for path in before:
+            path.unlink(missing_ok=True)
+
+
+def _inodes(packed: Path) -> dict[Path, int]:
+    return {path: path.stat().st_ino for path in packed.glob("packed-*.bin")}
+
+
+def draft_of(options: LoadOptions) -> Path | None:
+    """The compiled folder of the draft model, checked; None if there is none."""
+    if options.get("draft") is None:
+        return None
+    folder = resolve(cast(str, options["draft"]), **for_compiler(options))
+    verified(folder)
+    return folder
+
+
+def engine_config(
+    manifest: Manifest, options: LoadOptions, device: str, draft: Path | None = None
+) -> dict[str, Any]:
+    """An engine's configuration: what was asked for, else what the model was compiled with.
+
+    The cache gets what the memory of `device`, the core's name of it, leaves beside the weights,
+    and those of the draft model.
+
+    Raises:
+        UsageError: a number is not positive, or larger than the compiled library allows.
+        ResourceError: the weights and a page of cache do not fit into memory.
+    """
+    asked: Mapping[str, Any] = options
+    config = {n: asked[n] for n in (*LIMITS, "kv_tokens") if asked.get(n) is not None}
+    problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
+    if problems:
+        raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")
+    compiled = {n: manifest.deployment[n] for n in LIMITS if n in manifest.deployment}
+    problems = [
+        f"{n} is {config[n]}, {manifest.name} was compiled for at most {limit} (compile with "
+        f"--{n.replace('_', '-')} {config[n]} to have more)"
+        for n, limit in compiled.items()
+        if config.get(n, 0) > limit
+    ]
+    if problems:
+        raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
+    config = compiled | config
+    if "kv_tokens" not in config:
+        beside = read_manifest(draft) if draft else None
+        fitting = memory.kv_tokens(manifest, config, memory.room(device), beside)
+        if fitting:
+            config["kv_tokens"] = fitting
+    told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
+    if "cache_dir" in told:
+        told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())
+    return config | told
+
+
+def tokenizer_of(
+    folder: Path,
+) -> tuple[Tokenizer, chat_template.ChatTemplate | None, dict[str, Any]]:
+    """Tokenizer, chat template (None if there is none) and generation_config.json of a folder.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    tokenizer = Tokenizer.from_folder(folder)
+    template = chat_template.from_folder(folder, tokenizer.special_tokens)
+    return tokenizer, template, generation_config.read(folder)

@@ -1,0 +1,259 @@
+"""From a request to what the core is asked: prompts in tokens, parameters, seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.interface import OutputGrammar, SamplingParams
+from ..grammar.constraint import Constraint
+from ..grammar.fields import FIELDS, constraint_of
+from ..text.chat_template import ChatTemplate
+from ..text.tokenizer import Tokenizer, TooManyTokens
+from .caller import Caller
+from .errors import RequestError
+from .sampling_fields import SamplingPlanner
+from .shapes import ChatRequest, CompletionRequest, Message, SamplingRequest
+
+MAX_PREDICTED = 16  # characters a token of a predicted output; what is beyond is not looked at
+COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
+_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One choice of an answer."""
+
+    index: int
+    prompt: list[int]
+    params: SamplingParams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A request, ready for the core."""
+
+    jobs: list[Job]
+    stops: tuple[str, ...]
+    logprobs: bool  # whether they were asked for
+    continues: bool  # the output continues the prompt's text, rather than being a text of its own
+    echo: bool = False  # the prompt's text comes before the output
+    prompt_tokens: int  # each prompt once, whatever n
+    n: int  # choices of each prompt; their jobs follow each other
+    include_usage: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What a model brings to a request.
+
+    `defaults` is generation_config.json (see SamplingPlanner); what it does not name has OpenAI's
+    default (temperature 1, top_p 1). `compile_grammar` compiles what an output is held to.
+    """
+
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    context: int  # tokens of prompt and output together
+    vocab_size: int
+    defaults: Mapping[str, Any]
+    compile_grammar: Callable[[Constraint], OutputGrammar]
+
+    def chat(self, request: ChatRequest, caller: Caller) -> Plan:
+        """Plan a chat.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: no template, content that is not text, too long for the context, or a
+                schema that cannot be enforced.
+        """
+        if self.template is None:
+            raise RequestError(
+                "This model has no chat template. Use completions: POST /v1/completions, or "
+                "engine.completions.create(prompt=...).",
+                param="messages",
+                code="no_chat_template",
+            )
+        text = self.template.render(
+            [_plain_message(m, i) for i, m in enumerate(request.messages)],
+            variables=request.chat_template_kwargs,
+            caller=caller,
+        )
+        caller.check()
+        prompt = self._encoded(text, caller, "messages", add_special_tokens=False)
+        asked = request.max_completion_tokens or request.max_tokens or 0
+        wanted = bool(request.logprobs)
+        if request.top_logprobs and not wanted:
+            raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
+        params = self._params(request, asked, request.top_logprobs or 0)
+        if predicted := _predicted_text(request):
+            text = predicted[: MAX_PREDICTED * self.context]
+            params = replace(params, prediction=tuple(self._prediction(text, caller)))
+        return self._plan(request, [prompt], params, wanted, "messages", continues=False)
+
+    def _prediction(self, text: str, caller: Caller) -> list[int]:
+        caller.check()
+        return self.tokenizer.encode(text, add_special_tokens=False)[: self.context]
+
+    def completion(self, request: CompletionRequest, caller: Caller) -> Plan:
+        """Plan completions: `n` choices for each prompt, in the order of the prompts.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: an empty prompt, an unknown id, too long for the context, or a schema that
+                cannot be enforced.
+        """
+        prompts = [
+            self._encoded(p, caller, "prompt") if isinstance(p, str) else p
+            for p in prompts_of(request.prompt)
+        ]
+        asked = request.max_tokens or COMPLETION_MAX_TOKENS
+        if request.max_tokens is None and prompts:  # a default is not an error of the caller
+            asked = max(1, min(asked, self.context - max(map(len, prompts))))
+        params = self._params(request, asked, request.logprobs or 0)
+        wanted = request.logprobs is not None
+        if request.echo and wanted:
+            params = replace(params, prompt_logprobs=params.top_logprobs)
+        plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        return replace(plan, echo=bool(request.echo))
+
+    def _encoded(
+        self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        caller.check()
+        try:
+            return self.tokenizer.encode_at_most(
+                text, self.context, caller, add_special_tokens=add_special_tokens
+            )
+        except TooManyTokens as e:
+            raise RequestError(
+                f"This model's context is {self.context} tokens; {field} has {e.at_least} or more, "
+                f"in {len(text)} characters. Shorten it.",
+                param=field,
+                code="context_length_exceeded",
+            ) from e
+
+    def _plan(
+        self,
+        request: SamplingRequest,
+        prompts: Sequence[list[int]],
+        params: SamplingParams,
+        logprobs: bool,
+        field: str,
+        *,
+        continues: bool,
+    ) -> Plan:
+        for prompt in prompts:
+            self.check(prompt, params, field)
+        seed = secrets.randbits(64) if request.seed is None else request.seed
+        n = request.n or 1
+        jobs = [
+            Job(i, prompt, self._of_choice(params, prompt, seed + i * _SEED_STEP))
+            for i, prompt in enumerate(p for p in prompts for _ in range(n))
+        ]
+        return Plan(
+            jobs=jobs,
+            stops=request.stops,
+            logprobs=logprobs,
+            continues=continues,
+            prompt_tokens=sum(map(len, prompts)),
+            n=n,
+            include_usage=bool(request.stream_options and request.stream_options.include_usage),
+        )
+
+    def _of_choice(self, params: SamplingParams, prompt: list[int], seed: int) -> SamplingParams:
+        room = self.context - len(prompt)
+        return replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
+
+    def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
+        """Refuse what the core cannot take.
+
+        Raises:
+            RequestError: with the numbers.
+        """
+        if not prompt:
+            raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
+        self._check_fits(len(prompt), max(params.max_tokens, 1), field)
+        if (worst := max(prompt)) >= self.vocab_size or min(prompt) < 0:
+            raise RequestError(
+                f"{field} holds token {worst}; ids go from 0 to {self.vocab_size - 1}", param=field
+            )
+
+    def _check_fits(self, prompt: int, output: int, field: str) -> None:
+        if prompt + output > self.context:
+            raise RequestError(
+                f"This model's context is {self.context} tokens; the request needs "
+                f"{prompt + output}: {prompt} in {field} and {output} for the output. "
+                "Shorten one of them.",
+                param=field,
+                code="context_length_exceeded",
+            )
+
+    def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
+        planner = SamplingPlanner(
+            tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
+        )
+        params = planner.params(request, max_tokens=max_tokens)
+        return replace(
+            params,
+            top_logprobs=top,
+            grammar=self._grammar(request),
+            user=_number_of(request.safety_identifier or request.user),
+            salt=_number_of(request.cache_salt),
+            max_drafts=-1 if request.max_drafts is None else request.max_drafts,
+        )
+
+    def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
+        """What the output is held to; blocks while it is compiled.
+
+        Raises:
+            RequestError: it cannot be enforced.
+        """
+        asked = {name: getattr(request, name) for name in FIELDS}
+        constraint = constraint_of(asked, self.tokenizer.is_special)
+        return self.compile_grammar(constraint) if constraint else None
+
+
+def _predicted_text(request: ChatRequest) -> str:
+    """What the answer is expected to repeat; "" if nothing is."""
+    if request.prediction is None:
+        return ""
+    content = request.prediction.content
+    return content if isinstance(content, str) else "".join(part.text or "" for part in content)
+
+
+def _number_of(name: str | None) -> int:
+    """What the core knows a user or a salt by; 0 for none. Two names share none in practice."""
+    if not name:
+        return 0
+    return int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:8], "big")
+
+
+def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:
+    """One entry a prompt: a text or token ids."""
+    if isinstance(prompt, str) or not prompt or isinstance(prompt[0], int):
+        return [prompt]
+    return list(prompt)
+
+
+def _plain_message(message: Message, index: int) -> dict[str, Any]:
+    """A message as templates know it: content is one text (parts are joined without a separator).
+
+    OpenAI's newer name "developer" becomes "system", which templates were written for.
+    """
+    fields = message.model_dump(exclude_none=True)
+    content = message.content
+    if isinstance(content, list):
+        for i, part in enumerate(content):
+            if part.type not in ("text", "input_text") or part.text is None:
+                raise RequestError(
+                    f"Content of type {part.type!r} is not supported; this model reads text",
+                    param=f"messages[{index}].content[{i}].type",
+                )
+        content = "".join(part.text or "" for part in content)
+    fields["content"] = content or ""
+    if message.role == "developer":
+        fields["role"] = "system"
+    return fields

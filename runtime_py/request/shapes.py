@@ -1,0 +1,262 @@
+"""The requests that are accepted, in OpenAI's shapes. Validated once a request, never a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
+
+from wherry.errors import listing
+
+from ..core.interface import MAX_TOP_LOGPROBS
+from .counts import at_most
+from .errors import RequestError
+from .sampling_fields import SamplingFields
+
+MAX_MESSAGES = 4096
+MAX_PARTS = 4096  # of one message's content
+MAX_FIELDS = 256  # of a request, unknown ones included
+_MAX_WHERE = 200  # characters of a field's path in an error: a part of it may be the sender's
+
+StopString = Annotated[str, Field(max_length=1024)]
+
+
+def _prompt(value: Any) -> Any:
+    """A text, texts, token ids, or lists of them: the first item says which.
+
+    Not a pydantic union: that would try each item as everything, and keep an error for each. Here
+    the first error is the last.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise _not_a_prompt("", value)
+    if not value or type(value[0]) is int:
+        return _ids(value, "")
+    if isinstance(value[0], str):
+        wrong = next((i for i, p in enumerate(value) if not isinstance(p, str)), None)
+        if wrong is not None:
+            raise _not_a_prompt(f"item {wrong} ", value[wrong])
+        return list(value)
+    return [_ids(ids, f"item {i} ") for i, ids in enumerate(value)]
+
+
+def _ids(value: Any, where: str) -> list[int]:
+    if not isinstance(value, (list, tuple)):
+        raise _not_a_prompt(where, value)
+    for i, token in enumerate(value):
+        if type(token) is not int:
+            raise _not_a_prompt(f"{where}item {i} ", token)
+        if not 0 <= token < 2**31:
+            raise PydanticCustomError("prompt", f"{where}item {i} is {token}; token ids are from 0")
+    return list(value)
+
+
+def _not_a_prompt(where: str, value: Any) -> PydanticCustomError:
+    kinds = {type(None): "null", dict: "an object", str: "a text", list: "a list", int: "a number"}
+    found = kinds.get(type(value), f"of type {type(value).__name__}")
+    return PydanticCustomError(
+        "prompt",
+        f"{where}is {found}; a prompt is a text, a list of texts, a list of token ids, or a list "
+        "of lists of token ids",
+    )
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+
+class StreamOptions(_Shape):
+    """How a stream ends."""
+
+    include_usage: bool = False
+
+
+class ContentPart(_Shape):
+    """One part of a message's content; only text is understood."""
+
+    type: str
+    text: str | None = None
+
+
+_Parts = Annotated[list[ContentPart], Field(fail_fast=True)]
+
+
+class Message(_Shape):
+    """One message; further fields are handed to the model's template as they are."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Annotated[str | _Parts | None, at_most(MAX_PARTS, "parts")] = None
+
+
+class SamplingRequest(_Shape, SamplingFields):
+    """What both endpoints share. None: generation_config.json, else OpenAI's default.
+
+    What the output is held to (`wherry.runtime.grammar.fields`): OpenAI's response_format, vLLM's
+    structured_outputs and guided_*, llama.cpp's grammar and json_schema.
+    """
+
+    model: str = Field("", max_length=1024)
+    max_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
+    n: int | None = Field(None, ge=1, le=128)
+    seed: int | None = Field(None, ge=-(2**63), lt=2**64)
+    stop: StopString | list[StopString] | None = Field(None, max_length=1024)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    user: str | None = Field(None, max_length=1024)
+    safety_identifier: str | None = Field(None, max_length=1024)
+    cache_salt: str | None = Field(None, max_length=1024)  # vLLM's: who shares cached prefixes
+    max_drafts: int | None = Field(None, ge=0, le=64)  # tokens guessed ahead; 0: none
+    response_format: dict[str, Any] | None = None
+    structured_outputs: dict[str, Any] | None = None
+    guided_json: dict[str, Any] | str | bool | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    grammar: str | None = None
+    json_schema: dict[str, Any] | bool | None = None
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Stop strings as a tuple."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+class Prediction(_Shape):
+    """What the answer is expected to repeat: it costs less time where it does."""
+
+    type: Literal["content"] = "content"
+    content: Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
+
+
+class ChatRequest(SamplingRequest):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[Message], Field(min_length=1), at_most(MAX_MESSAGES, "messages")]
+    max_completion_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
+    chat_template_kwargs: dict[str, Any] | None = None
+    prediction: Prediction | None = None
+
+
+class CompletionRequest(SamplingRequest):
+    """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
+
+    prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
+    echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first
+    logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
+
+
+# Fields that clients send and that cannot change what the model writes here.
+_NO_EFFECT = frozenset(
+    "metadata prompt_cache_key prompt_cache_retention service_tier store "
+    "parallel_tool_calls".split()
+)
+# Fields whose neglect would change the answer; each with the values that ask for nothing.
+_MEANINGFUL: dict[str, tuple[Any, ...]] = {
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "modalities": (["text"],),
+    "audio": (),
+    "web_search_options": (),
+    "suffix": ("",),
+    "best_of": (1,),
+    "prompt_logprobs": (False,),
+}
+
+R = TypeVar("R", bound=SamplingRequest)
+
+
+def parse(kind: type[R], fields: Any) -> R:
+    """Validate a request's fields.
+
+    Raises:
+        RequestError: a field is missing or out of range, or its neglect would change the answer;
+            the message lists all of them, `param` is the first.
+    """
+    if isinstance(fields, Mapping) and len(fields) > MAX_FIELDS:
+        raise RequestError(f"The request has {len(fields)} fields; at most {MAX_FIELDS} are read")
+    if (where := _half_a_character(fields)) is not None:
+        raise RequestError(
+            f"{where or 'request'} holds half of a surrogate pair (as \\ud800), which is no "
+            "character: a text was cut in the middle of one",
+            param=where or None,
+        )
+    try:
+        request = kind.model_validate(fields)
+    except ValidationError as e:
+        raise request_error(e) from e
+    extra = request.model_extra or {}
+    refused = [
+        name
+        for name, harmless in _MEANINGFUL.items()
+        if extra.get(name) is not None and extra[name] not in harmless
+    ]
+    if refused:
+        raise RequestError(
+            "Not supported, and leaving it out would change the answer: "
+            + ", ".join(f"{name!r}" for name in refused),
+            param=refused[0],
+            code="unsupported_parameter",
+        )
+    return request
+
+
+def _half_a_character(fields: Any) -> str | None:
+    """Where a text is that UTF-8 cannot hold; None if there is none."""
+    for where, text in _texts(fields, ""):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return where[:_MAX_WHERE].encode("ascii", "replace").decode()
+    return None
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """All texts of a value, names of fields too, each with its path."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(name, where)
+            yield from _texts(item, f"{where}.{name}" if where else str(name))
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            if not isinstance(item, (int, float)):  # token ids come by the hundred thousand
+                yield from _texts(item, f"{where}[{i}]")
+
+
+def request_error(error: ValidationError) -> RequestError:
+    """All that pydantic found, a line each; unions give the most telling of their branches."""
+    lines: dict[str, str] = {}
+    for problem in error.errors(include_url=False, include_context=False):
+        where = ""
+        for part in problem["loc"]:
+            if isinstance(part, int):
+                where += f"[{part}]"
+            elif part.isidentifier() and part not in ("str", "int"):
+                where += f".{part}" if where else part
+        where = where[:_MAX_WHERE]
+        lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
+    return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
+
+
+def ignored(request: SamplingRequest) -> list[str]:
+    """Names of the fields that were sent and have no effect."""
+    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
+
+
+def unknown(request: SamplingRequest) -> list[str]:
+    """Names among `ignored` that no version of the protocol knows: a caller's mistake."""
+    return [n for n in ignored(request) if n not in _NO_EFFECT and n not in _MEANINGFUL]

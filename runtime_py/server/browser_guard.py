@@ -1,0 +1,84 @@
+"""Keeps pages in a browser away from a server that asks for no key.
+
+A browser lets any page send requests to http://127.0.0.1:8000. It does not let the page read the
+answers, unless the page's own name points to this machine by now (DNS rebinding: then `Host` has
+that name); and a request itself costs time and memory. So the names that a request may be sent to
+are known, and a request that says from what page it comes (`Origin`) comes from one of ours. With a
+key none of this is needed: pages do not have it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from .errors import ApiError
+
+_SHOWN = 100  # characters of a header in an error
+
+
+class BrowserGuard:
+    """Refuses requests by their Host and Origin.
+
+    Args:
+        hosts: names of this server beside localhost and any IP address, as "gpu-box" ("*": all).
+        origins: pages that may ask, as "https://a.example" ("*": all). A page of the server's own
+            address always may.
+    """
+
+    def __init__(self, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
+        self._hosts = {h.lower().rstrip(".") for h in hosts}
+        self._origins = {o.lower().rstrip("/") for o in origins}
+
+    def refusal(self, headers: Headers, scheme: str) -> ApiError | None:
+        """Why a request is refused; None if it is not."""
+        host = headers.get("host", "")  # HTTP/1.0 may have none; browsers always send it
+        if host and not self._is_ours(host):
+            return ApiError(
+                403,
+                f"This server does not know itself as {host[:_SHOWN]!r}: a page may have given "
+                "that name to this machine. Start it with --allow-host NAME, or with an API key.",
+                code="host_not_allowed",
+            )
+        origin = headers.get("origin", "").lower()
+        if not origin or "*" in self._origins or origin in self._origins:
+            return None
+        if origin == f"{scheme}://{host.lower()}":
+            return None
+        return ApiError(
+            403,
+            f"Pages of {origin[:_SHOWN]!r} may not use this server. Start it with --cors ORIGIN.",
+            code="origin_not_allowed",
+        )
+
+    def _is_ours(self, host: str) -> bool:
+        if "*" in self._hosts:
+            return True
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+        except ValueError:
+            return False
+        if name == "localhost" or name.endswith(".localhost") or name in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)  # no name, so nobody can point it elsewhere
+        except ValueError:
+            return False
+        return True
+
+
+def content_refusal(method: str, headers: Headers) -> ApiError | None:
+    """Why a body's type is refused. Pages may send other types than JSON without asking first."""
+    if method != "POST":
+        return None
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return None
+    return ApiError(
+        415,
+        f"The body's type is {kind[:_SHOWN]!r}; send the header Content-Type: application/json",
+        code="unsupported_media_type",
+    )

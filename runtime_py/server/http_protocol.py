@@ -1,0 +1,217 @@
+"""Uvicorn's HTTP with what strangers' connections need: time-outs, a limit, errors in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from .errors import ApiError, response
+
+_EVENTS = 256  # of h11 handled at once: a chunk of one byte costs as much as one of a MiB
+_MOST_HEAD = 2**16  # bytes of a request's headers
+_BUFFER = 2**20  # bytes received and not yet handled
+_SHUTDOWN_SECONDS = 1.0  # that the last bytes of an answer have when its connection is closed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What one connection, and all of them, may take."""
+
+    connections: int = 512
+    head_seconds: float = 10  # from the first byte, or the connection, to the end of the headers
+    body_seconds: float = 120  # for the whole body
+    write_seconds: float = 60  # that a client may leave an answer unread
+
+
+class ServerConfig(uvicorn.Config):
+    """Uvicorn's, with limits of connections."""
+
+    def __init__(self, app: Any, limits: ConnectionLimits, **options: Any) -> None:
+        super().__init__(app, http=HttpProtocol, ws="none", **options)
+        self.limits = limits
+
+
+class _Connection(h11.Connection):
+    """Gives out a number of events, and then says that it needs more data."""
+
+    def __init__(self, most_head: int) -> None:
+        super().__init__(h11.SERVER, most_head)
+        self.events_left = _EVENTS
+
+    @property
+    def pending(self) -> int:
+        """Bytes received that are not handled."""
+        return len(self._receive_buffer)
+
+    def next_event(self) -> Any:
+        if self.events_left == 0:
+            return h11.NEED_DATA
+        self.events_left -= 1
+        return super().next_event()
+
+
+class HttpProtocol(H11Protocol):
+    """One connection.
+
+    When there are too many, the one that has kept us waiting longest for a request is closed: a
+    client that opens hundreds and says nothing shuts itself out, and nobody else.
+    """
+
+    config: ServerConfig
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn: _Connection = _Connection(_MOST_HEAD)
+        self._limits = config.limits
+        self._waits_for: str | None = None  # "head", "body" or nothing of the client's
+        self._waits_since = 0.0  # the loop's time
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        assert isinstance(transport, asyncio.Transport)
+        super().connection_made(transport)
+        self._wait_for("head")
+        if len(self.connections) > self._limits.connections:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers."""
+        self._wait_for(None)
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what came, or the first of it."""
+        if self.conn.pending > _BUFFER:
+            self.refuse(ApiError(400, "The request comes in too small chunks", code="invalid_http"))
+            return
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Handle some events; the others' turn comes before the rest of a long list."""
+        if self.transport.is_closing():
+            return
+        self.conn.events_left = _EVENTS
+        super().handle_events()
+        if self.conn.events_left == 0:
+            self.flow.pause_reading()
+            self.loop.call_soon(self._handle_rest)
+        self._watch()
+
+    def _handle_rest(self) -> None:
+        self.flow.resume_reading()
+        self.handle_events()
+
+    def on_response_complete(self) -> None:
+        """See H11Protocol; what follows in the buffer is timed, too."""
+        super().on_response_complete()
+        self._watch()
+
+    # ---- time ----
+
+    def _watch(self) -> None:
+        if self.conn.their_state is h11.SEND_BODY:
+            self._wait_for("body")
+        elif self.conn.their_state is h11.IDLE and self.conn.pending:
+            self._wait_for("head")
+        else:
+            self._wait_for(None)
+
+    def _wait_for(self, what: str | None) -> None:
+        if what == self._waits_for:
+            return
+        self._waits_for, self._waits_since = what, self.loop.time()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if what is not None:
+            limits = self._limits
+            seconds = limits.head_seconds if what == "head" else limits.body_seconds
+            self._timer = self.loop.call_later(seconds, self._too_slow, what, seconds)
+
+    def _too_slow(self, what: str, seconds: float) -> None:
+        part = "headers" if what == "head" else "body"
+        self.refuse(
+            ApiError(408, f"The request's {part} took more than {seconds:g} s", code="too_slow")
+        )
+
+    def pause_writing(self) -> None:
+        """The client does not read: wait, but not for ever."""
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(
+                self._limits.write_seconds, self.transport.abort
+            )
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        super().resume_writing()
+
+    # ---- number ----
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when nothing but the client is waited for; None while it is served."""
+        if self.cycle is None or self.cycle.response_complete or self._waits_for == "body":
+            return self._waits_since
+        return None
+
+    def _make_room(self) -> None:
+        waiting = [
+            (c.idle_since, c)
+            for c in self.connections
+            if isinstance(c, HttpProtocol) and c is not self and c.idle_since is not None
+        ]
+        if waiting:
+            _, longest = min(waiting, key=lambda found: found[0])
+            self.connections.discard(longest)  # at once: the next one finds another
+            longest.transport.abort()
+        else:
+            self.refuse(ApiError(503, "Too many connections", code="too_many_connections"))
+
+    # ---- refusals ----
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP is refused in OpenAI's shape, as all errors are."""
+        self.refuse(ApiError(400, f"This is no HTTP request: {msg}", code="invalid_http"))
+
+    def refuse(self, error: ApiError) -> None:
+        """Answer with an error, if nothing was answered yet, and close."""
+        self._wait_for(None)
+        if self.cycle is not None:  # what the application still says goes nowhere
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            made = response(error)
+            headers = [*made.raw_headers, (b"connection", b"close")]
+            for event in (
+                h11.Response(status_code=error.status_code, headers=headers),
+                h11.Data(data=bytes(made.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        except h11.LocalProtocolError:  # an answer is under way
+            self.transport.abort()
+            return
+        self.transport.close()
+        self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: any client could fill the log."""

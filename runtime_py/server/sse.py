@@ -1,0 +1,115 @@
+"""Answers that end with their client: server-sent events, and work that waits for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from wherry.errors import WherryError
+
+from ..answer.shapes import Shape
+from ..async_engine import AsyncStream
+from .errors import api_error, body, shutting_down
+
+_log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+_LAST_WORD_SECONDS = 1
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value: Mapping[str, Any]) -> bytes:
+    """One server-sent event; JSON has no newline, so one line holds it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return f"data: {text}\n\n".encode(errors="surrogatepass")
+
+
+class ClientGone(Exception):
+    """The client has closed its connection."""
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work`; cancel it when the client goes away.
+
+    Raises:
+        ClientGone: it went away first.
+    """
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(Response):
+    """Sends chunks as they come, all that are ready at once.
+
+    An error after the first byte is an event with an "error" object, and ends the stream.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, stream: AsyncStream[Any], headers: Mapping[str, str]) -> None:
+        self._stream = stream
+        self._started = False
+        self.status_code = 200
+        self.background = None
+        # Proxies (nginx) would collect the events otherwise.
+        self.init_headers({"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **headers})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client; its request is freed whatever happens."""
+        try:
+            await while_connected(receive, self._send_all(send))
+        except (ClientGone, OSError):
+            _log.debug("The client of a stream has gone away")
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not self._started:
+                raise
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                end = _send_last(send, event(body(shutting_down())))
+                await asyncio.wait_for(end, _LAST_WORD_SECONDS)
+        finally:
+            self._stream.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        headers = self.raw_headers
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._started = True
+        try:
+            while chunks := await self._stream.batch():
+                await _send(send, b"".join(event(_dump(chunk)) for chunk in chunks))
+            last = DONE
+        except WherryError as e:
+            _log.error("A stream failed: %s", e)
+            last = event(body(api_error(e)))
+        await _send_last(send, last)
+
+
+async def _send_last(send: Send, data: bytes) -> None:
+    await _send(send, data)
+    await _send(send, b"", more=False)
+
+
+async def _send(send: Send, data: bytes, *, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def _dump(chunk: Shape) -> dict[str, Any]:
+    return chunk.model_dump()

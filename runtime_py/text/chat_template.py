@@ -1,0 +1,176 @@
+"""A model's own chat template (Jinja, in the dialect of Hugging Face's `transformers`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2 import ext, nodes
+from jinja2.parser import Parser
+
+from wherry.errors import ModelError
+
+from ..request.caller import Abandoned, Caller
+from ..request.errors import RequestError
+from .template_budget import Budget, TooCostly
+from .template_sandbox import BudgetedEnvironment
+from .tokenizer import read_json
+
+MAX_SOURCE = 2**18  # characters; the longest that are known have a sixth of it
+_LONGEST_ERROR = 1000  # characters of what a template says to the client
+_LONGEST_DATE = 200
+_WIDEST_INDENT = 64
+
+
+class _GenerationBlock(ext.Extension):
+    """`{% generation %}` marks what an assistant wrote, for training; here it is transparent."""
+
+    tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise jinja2.TemplateError(str(message)[:_LONGEST_ERROR])
+
+
+def _strftime_now(pattern: str) -> str:
+    if len(pattern) > _LONGEST_DATE:  # each of its fields may ask for a width
+        raise TooCostly(f"it has a date of {len(pattern)} characters")
+    return datetime.now().strftime(pattern)
+
+
+def _environment() -> BudgetedEnvironment:
+    environment = BudgetedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationBlock, ext.loopcontrols]
+    )
+
+    def tojson(
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """Jinja's own filter escapes HTML, which models have not seen in training."""
+        if isinstance(indent, int) and indent > _WIDEST_INDENT:
+            raise TooCostly(f"it indents by {indent}")
+        encoder = json.JSONEncoder(
+            ensure_ascii=ensure_ascii,
+            indent=indent if indent is None else int(indent),
+            separators=separators
+            and (separators[0][:_WIDEST_INDENT], separators[1][:_WIDEST_INDENT]),
+            sort_keys=sort_keys,
+        )
+        return environment.concat(encoder.iterencode(value))
+
+    environment.add_filter("tojson", tojson)
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = _strftime_now
+    return environment
+
+
+class ChatTemplate:
+    """Messages to the text that the model was trained on.
+
+    Args:
+        source: the template.
+        special_tokens: variables of the template: "bos_token", "eos_token", ...
+
+    Raises:
+        ModelError: the template is not valid Jinja, or too large.
+    """
+
+    def __init__(self, source: str, special_tokens: Mapping[str, str] | None = None) -> None:
+        if len(source) > MAX_SOURCE:
+            raise ModelError(
+                f"The chat template has {len(source)} characters; at most {MAX_SOURCE} are read"
+            )
+        self._environment = _environment()
+        try:
+            self._template = self._environment.from_string(source)
+        except jinja2.TemplateSyntaxError as e:
+            raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
+        except Exception as e:  # too deep for Jinja's compiler, or for Python's
+            raise ModelError(f"The chat template cannot be compiled: {_reason(e)}") from e
+        self._special_tokens = dict(special_tokens or {})
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+        caller: Caller | None = None,
+    ) -> str:
+        """The prompt's text; encode it without special tokens, they are written in it.
+
+        Args:
+            messages: {"role", "content", ...}; content is a string.
+            add_generation_prompt: whether the assistant's turn is opened at the end.
+            variables: further variables of this template ("enable_thinking").
+            caller: who waits for it.
+
+        Raises:
+            RequestError: the template refuses the messages, fails, or costs too much.
+            Abandoned: the caller has gone.
+        """
+        given = {
+            **self._special_tokens,
+            "tools": None,
+            "documents": None,
+            **(variables or {}),
+            "messages": [dict(m) for m in messages],
+            "add_generation_prompt": add_generation_prompt,
+        }
+        try:
+            budget = Budget(given, caller or Caller())
+            return self._environment.spend(budget, lambda: self._template.render(given))
+        except Abandoned:
+            raise
+        except Exception as e:  # a template is a program of the model's authors
+            raise RequestError(
+                f"The model's chat template does not accept these messages: {_reason(e)}",
+                param="messages",
+                code="chat_template",
+            ) from e
+
+
+def _reason(error: Exception) -> str:
+    """What an error says; some have no text."""
+    text = str(error)[:_LONGEST_ERROR]
+    if isinstance(error, jinja2.TemplateError) and text:
+        return text
+    return f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate | None:
+    """The template of a model folder: chat_template.jinja, else that of tokenizer_config.json.
+
+    Of several named ones "default" is taken. None if the model has none: it only completes text.
+
+    Raises:
+        ModelError: the template is not valid Jinja, not UTF-8, or of another type.
+    """
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        try:
+            return ChatTemplate(path.read_text(encoding="utf-8"), special_tokens)
+        except (OSError, UnicodeDecodeError) as e:
+            raise ModelError(f"{path} is not a text that can be read: {e}") from e
+    config = folder / "tokenizer_config.json"
+    source = read_json(config).get("chat_template")
+    if isinstance(source, list):
+        named = {str(t.get("name")): t.get("template") for t in source if isinstance(t, dict)}
+        source = named.get("default", next(iter(named.values()), None))
+    if source is None:
+        return None
+    if not isinstance(source, str):
+        raise ModelError(f"{config}: chat_template is a {type(source).__name__}, not a text")
+    return ChatTemplate(source, special_tokens)

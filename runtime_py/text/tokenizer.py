@@ -1,0 +1,245 @@
+"""A model's tokenizer: tokenizer.json through the `tokenizers` library, and its special ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from wherry.errors import ModelError
+from wherry.json_file import read_object
+
+from ..request.caller import Caller
+from .token_bytes import TokenBytes, token_bytes_of
+from .token_cover import TokenCover, token_cover
+
+# Names of tokenizer_config.json that hold a special token; templates use them as variables.
+_SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+
+_SHORT = 2**16  # characters that are tokenized at once, without a look at their number
+_BLOCK = 2**17  # characters tokenized at once to count them
+_BYTES_PER_TOKEN = 32  # of a long text, on average: more than any language has
+
+
+class TooManyTokens(Exception):
+    """A text is longer than its limit; found out before all of it was tokenized.
+
+    Attributes:
+        at_least: tokens it has.
+    """
+
+    def __init__(self, at_least: int) -> None:
+        super().__init__(f"at least {at_least} tokens")
+        self.at_least = at_least
+
+
+_MOST_IDS = 2**24  # a hundred times what the largest vocabulary has
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; {} if there is no such file.
+
+    Raises:
+        ModelError: it is not a JSON object.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        return read_object(path)
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}.") from e
+    except ValueError as e:
+        raise ModelError(f"{path} is not JSON, or no object: {e}.") from e
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    Args:
+        backend: the library's tokenizer; truncation and padding are switched off.
+        config: tokenizer_config.json.
+        eos_ids: ids that end a text; `from_folder` collects them.
+    """
+
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        config: Mapping[str, Any] | None = None,
+        eos_ids: Sequence[int] = (),
+    ) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend = backend
+        self.special_tokens = _special_tokens(config or {})
+        added = backend.get_added_tokens_decoder()
+        self.special_ids = frozenset(i for i, token in added.items() if token.special)
+        named = [self.special_tokens.get("eos_token")]
+        from_names = [i for n in named if n and (i := backend.token_to_id(n)) is not None]
+        self.eos_ids = tuple(dict.fromkeys([*eos_ids, *from_names]))
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Tokenizer:
+        """Read the tokenizer of a model folder.
+
+        The ids that end a text are those of generation_config.json, config.json and the eos_token
+        of tokenizer_config.json together: chat models often name their end of turn in only one.
+
+        Raises:
+            ModelError: no tokenizer.json, or a damaged file; a tokenizer that cannot encode.
+        """
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise ModelError(
+                f"{folder} has no tokenizer.json. Wherry reads fast tokenizers only; "
+                "convert an older one with transformers: "
+                "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+            )
+        with _explained(path):
+            backend = _checked(tokenizers.Tokenizer.from_file(str(path)))
+        config = read_json(folder / "special_tokens_map.json")
+        config |= read_json(folder / "tokenizer_config.json")
+        eos = [
+            i
+            for name in ("generation_config.json", "config.json")
+            for i in _eos_ids(read_json(folder / name), folder / name)
+        ]
+        return cls(backend, config, eos)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, added tokens included; a model's logits may have more."""
+        return self.backend.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def token_bytes(self) -> TokenBytes | None:
+        """The bytes that each token stands for, where the decoder works token by token."""
+        return token_bytes_of(self.backend)
+
+    @cached_property
+    def _cover(self) -> TokenCover | None:
+        return token_cover(self.backend)
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids; `add_special_tokens` puts the model's BOS and the like around them."""
+        # Of the library's ways this one lets other threads run.
+        (made,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return made.ids
+
+    def encode_at_most(
+        self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        """`encode` for texts of strangers: time and memory are bounded by `limit` tokens.
+
+        Raises:
+            TooManyTokens: certainly so by the text's bytes, or it has more than 32 bytes a token,
+                or twice the limit when it is tokenized in blocks. What is a little too long is
+                tokenized and left to the caller.
+            Abandoned: the caller has gone.
+        """
+        if len(text) > _SHORT:
+            self._refuse_long(text, limit, caller)
+        return self.encode(text, add_special_tokens=add_special_tokens)
+
+    def _refuse_long(self, text: str, limit: int, caller: Caller) -> None:
+        if len(text) > limit * _BYTES_PER_TOKEN:
+            raise TooManyTokens(limit + 1)
+        if self._cover is not None and (least := self._cover.at_least(text)) > limit:
+            raise TooManyTokens(least)
+        found = 0
+        for at in range(0, len(text), _BLOCK):
+            caller.check()
+            found += len(self.encode(text[at : at + _BLOCK], add_special_tokens=False))
+            if found > 2 * limit + len(text) // _BLOCK:
+                raise TooManyTokens(limit + 1)
+        caller.check()
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of all ids together."""
+        return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def ids_with(self, texts: Iterable[str]) -> tuple[int, ...]:
+        """Tokens that have one of these texts in them, special ones left out."""
+        wanted = [text.encode() for text in texts]
+        return tuple(i for i, piece in self._pieces if any(text in piece for text in wanted))
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, bytes]]:
+        known = sorted(self.backend.get_vocab(with_added_tokens=True).values())
+        return [(i, self.piece(i)) for i in known if i not in self.special_ids]
+
+    def is_text(self, token: int) -> bool:
+        """Whether a token is part of the text: known, and not special."""
+        return token not in self.special_ids and self.backend.id_to_token(token) is not None
+
+    def is_special(self, name: str) -> bool:
+        """Whether a name is that of a special token."""
+        return self.backend.token_to_id(name) in self.special_ids
+
+    def piece(self, token: int) -> bytes:
+        """What one token stands for, specials by their name; for logprobs."""
+        if token not in self.special_ids and self.token_bytes is not None:
+            return self.token_bytes(token)
+        if token in self.special_ids:
+            return (self.backend.id_to_token(token) or "").encode()
+        return self.decode([token]).encode()
+
+
+def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """Name -> text; a token is a string or an object with "content"."""
+    found = {}
+    for name in _SPECIAL_NAMES:
+        value = config.get(name)
+        if isinstance(value, Mapping):
+            value = value.get("content")
+        if isinstance(value, str):
+            found[name] = value
+    return found
+
+
+def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
+    """eos_token_id as a list: an int, a list of ints, or absent; multimodal models nest it."""
+    nested = config.get("text_config")
+    inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
+    value = config.get("eos_token_id", inside)
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(type(i) is int and 0 <= i < _MOST_IDS for i in ids):
+        raise ModelError(
+            f"{path}: eos_token_id is {shortened(value)}; it takes an id or a list of ids"
+        )
+    return ids
+
+
+def shortened(value: object) -> str:
+    """A value for an error."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _checked(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Encode and decode once: what is wrong inside is often found then and not before.
+
+    Raises:
+        ValueError: an id so large that tables of them would fill the memory.
+    """
+    largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
+    if largest >= _MOST_IDS:
+        raise ValueError(f"it has a token of id {largest}; ids go to {_MOST_IDS - 1}")
+    ids = backend.encode("Hello, wörld 1!", add_special_tokens=True).ids
+    backend.decode(ids, skip_special_tokens=False)
+    return backend
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Bare exceptions of the library, and its panics, which are no Exception, become ours."""
+    try:
+        yield
+    except BaseException as e:
+        if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
+            raise
+        text = str(e).strip() or type(e).__name__
+        raise ModelError(f"{path} cannot be read: {text}") from e
