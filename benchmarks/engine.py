@@ -29,7 +29,6 @@ from .rows import ROWS, machine, versions, write_row
 from .shapes import SHAPES
 
 SHAPE = "smollm2-135m"
-VOCAB = SHAPES[SHAPE]["vocab_size"]
 MODELS = Path.home() / ".cache" / "wherry-benchmarks"
 CONTEXT = 4608
 DRAFT_AGREES = 0.8
@@ -39,8 +38,8 @@ QUANT = "q4f16_1"
 class Bench:
     """A compiled model that engines of many configurations are opened on."""
 
-    def __init__(self, folder: Path, draft: Path, threads: int) -> None:
-        self.folder, self.draft, self.threads = folder, draft, threads
+    def __init__(self, folder: Path, draft: Path, threads: int, vocab: int) -> None:
+        self.folder, self.draft, self.threads, self.vocab = folder, draft, threads, vocab
         open_runtime("cpu")
 
     def open(self, *, draft: bool = False, **config: Any) -> NativeCore:
@@ -70,12 +69,12 @@ def timed(core: NativeCore, prompt: Sequence[int], **params: Any) -> tuple[list[
     return [e.token for e in events], events[-1].decode_seconds / (len(events) - 1)
 
 
-def edited(length: int, share: float) -> list[int]:
+def edited(length: int, share: float, vocab: int) -> list[int]:
     """A text that the model would write, with a share of its tokens replaced."""
     rng = np.random.default_rng(3)
-    tokens = np.array(walk(7, length, VOCAB))
+    tokens = np.array(walk(7, length, vocab))
     wrong = rng.random(length) < share
-    return np.where(wrong, rng.integers(0, VOCAB, length), tokens).tolist()
+    return np.where(wrong, rng.integers(0, vocab, length), tokens).tolist()
 
 
 def compared(
@@ -110,21 +109,21 @@ def compared(
 
 def prompt_lookup(bench: Bench) -> dict[str, Any]:
     """An edit: the output repeats the prompt but for a twentieth of its tokens."""
-    prompt = [*edited(512, 0.05), walk(7, 1, VOCAB)[0]]
+    prompt = [*edited(512, 0.05, bench.vocab), walk(7, 1, bench.vocab)[0]]
     on, off = {"max_drafts": 8}, {"max_drafts": 0}
     return compared(bench, on, off, prompt, {"max_tokens": 256})
 
 
 def draft_model(bench: Bench) -> dict[str, Any]:
     """A draft model of a tenth of the size that agrees four times in five; nothing to look up."""
-    prompt = walk(100, 32, VOCAB)
+    prompt = walk(100, 32, bench.vocab)
     return compared(bench, {"draft": True}, {}, prompt, {"max_tokens": 256})
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
     """What the prefix cache and guessing cost where they find nothing."""
     rng = np.random.default_rng(5)
-    prompt = rng.integers(0, VOCAB, 64).tolist()
+    prompt = rng.integers(0, bench.vocab, 64).tolist()
     on = {"prefix_cache": True, "max_drafts": 8}
     off = {"prefix_cache": False, "max_drafts": 0}
     return compared(bench, on, off, prompt, {"max_tokens": 256})
@@ -137,7 +136,11 @@ def overhead(bench: Bench) -> dict[str, Any]:
         core = bench.open(max_batch=batch, kv_tokens=batch * 256, context=256)
         rng = np.random.default_rng(6)
         for i in range(batch):
-            core.add(i, rng.integers(0, VOCAB, 64).tolist(), SamplingParams(max_tokens=160))
+            core.add(
+                i,
+                rng.integers(0, bench.vocab, 64).tolist(),
+                SamplingParams(max_tokens=160, temperature=0.0),
+            )
         while core.stats().running < batch:
             core.wait_events(100)
         before = core.stats()
@@ -158,7 +161,11 @@ def stall(bench: Bench) -> dict[str, Any]:
     core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=12288, prefill_chunk=512)
     rng = np.random.default_rng(7)
     for i in range(4):
-        core.add(i, rng.integers(0, VOCAB, 64).tolist(), SamplingParams(max_tokens=4000, seed=i))
+        core.add(
+            i,
+            rng.integers(0, bench.vocab, 64).tolist(),
+            SamplingParams(max_tokens=4000, temperature=0.0),
+        )
     gaps: dict[str, list[float]] = {"before": [], "during": []}
     last: dict[int, float] = {}
     arrived, first = 0.0, 0.0
@@ -173,7 +180,7 @@ def stall(bench: Bench) -> dict[str, Any]:
         if not arrived and len(gaps["before"]) >= 800:
             gaps["before"] = gaps["before"][200:]  # the first ones are between their prompts
             arrived = time.perf_counter()
-            core.add(99, rng.integers(0, VOCAB, 4096).tolist(), SamplingParams(max_tokens=1))
+            core.add(99, rng.integers(0, bench.vocab, 4096).tolist(), SamplingParams(max_tokens=1))
     core.close()
     p99 = {name: float(np.percentile(values, 99)) for name, values in gaps.items()}
     return {
@@ -187,7 +194,7 @@ def stall(bench: Bench) -> dict[str, Any]:
 def shared_prefix(bench: Bench) -> dict[str, Any]:
     """A second request that shares 2,000 tokens; and after a restart, from disk."""
     rng = np.random.default_rng(8)
-    shared = rng.integers(0, VOCAB, 2000).tolist()
+    shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         config = {"context": 2304, "kv_tokens": 4608, "cache_dir": folder, "prefill_chunk": 512}
@@ -227,18 +234,21 @@ def main() -> None:
     """Measure the named workloads, or all; a row each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("workloads", nargs="*", help=", ".join(WORKLOADS))
+    parser.add_argument("--shape", default=SHAPE, choices=list(SHAPES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=MODELS)
     parser.add_argument("--rows", type=Path, default=ROWS)
     a = parser.parse_args()
-    target = write(a.folder / f"{SHAPE}-chain", SHAPES[SHAPE])
-    draft = write(a.folder / "draft-chain", DRAFT, agree=DRAFT_AGREES)
+    shape = SHAPES[a.shape]
+    target = write(a.folder / f"{a.shape}-chain", shape)
+    small = DRAFT | {"vocab_size": shape["vocab_size"]}
+    draft = write(a.folder / f"{a.shape}-draft", small, agree=DRAFT_AGREES)
     folders = [compiled(folder) for folder in (target, draft)]
     for name in a.workloads or WORKLOADS:
         busy = busy_cores()
-        measured = WORKLOADS[name](Bench(*folders, a.threads))
+        measured = WORKLOADS[name](Bench(*folders, a.threads, shape["vocab_size"]))
         row = {
-            "shape": SHAPE,
+            "shape": a.shape,
             "what": f"engine-{name}",
             "threads": a.threads,
             "quant": QUANT,

@@ -6,10 +6,10 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kFewest = 4;      // rows of prompts in a step, however dear they are
+constexpr int64_t kFewest = 2;      // rows of prompts in a step, however dear they are
 constexpr int64_t kFirst = 16;      // before anything is known
 constexpr double kRemember = 0.75;  // share of the old value in a moving average
-constexpr double kMargin = 0.9;     // of the allowed time: steps vary
+constexpr double kMargin = 0.85;    // of the allowed time: steps vary
 constexpr double kCostUnknown = 0.1;
 
 void learn(double& average, double value) {
