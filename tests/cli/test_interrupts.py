@@ -168,7 +168,15 @@ def idle(process):
     return before > 0.1 and cpu_seconds(process) == before
 
 
-def full_pipe(process, spare=8):
+def is_blocked(process, size):
+    """It has begun to write, and waits: a piece that has no room is not written in part."""
+    return filled(process.stdout) > size - SPARE and idle(process)
+
+
+SPARE = 8  # bytes
+
+
+def full_pipe(process, spare=SPARE):
     """Let stdout have room for a few bytes alone: writing an answer takes until it is read."""
     size = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
     with open(f"/proc/self/fd/{process.stdout.fileno()}", "wb", buffering=0) as f:  # noqa: PTH123
@@ -184,8 +192,8 @@ def filled(pipe):
 def test_while_it_answers(demo):
     process = started("run", str(demo), "--temperature", "0", "Tell me a story about a fox.")
     size = full_pipe(process)
-    wait_for(process, lambda: filled(process.stdout) == size)
-    assert len(ends_at_once(process)) == size
+    wait_for(process, lambda: is_blocked(process, size))
+    assert len(ends_at_once(process)) > size - SPARE
 
 
 @pytest.mark.cpu
@@ -194,7 +202,7 @@ def test_in_a_chat_it_stops_the_answer_alone(demo):
     size = full_pipe(process)
     process.stdin.write(b"Tell me a story about a fox.\n")
     process.stdin.flush()
-    wait_for(process, lambda: filled(process.stdout) == size)
+    wait_for(process, lambda: is_blocked(process, size))
     interrupt(process)
     out, err = process.communicate(b"What is 2 plus 3?\n", timeout=60)
     assert process.returncode == 0, err
