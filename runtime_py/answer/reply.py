@@ -34,11 +34,11 @@ class Reply(Protocol[Whole_co, Chunk_co]):
     def opening(self, choices: int) -> Sequence[Chunk_co]:
         """Chunks before the first text."""
 
-    def chunk(self, delta: Delta) -> Chunk_co:
-        """One piece of one choice."""
+    def chunks(self, delta: Delta) -> Sequence[Chunk_co]:
+        """One piece of one choice; several chunks where a protocol says it so."""
 
-    def usage(self, generation: Generation) -> Chunk_co:
-        """The chunk without choices that ends a stream."""
+    def closing(self, generation: Generation) -> Sequence[Chunk_co]:
+        """Chunks after the last text, as the one with the usage."""
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Whole_co:
         """The answer that is not streamed."""
@@ -66,17 +66,19 @@ class ChatReply(_Common):
         role = ChatDelta(role="assistant", content="")
         return [self._chunk(ChatChunkChoice(i, role)) for i in range(choices)]
 
-    def chunk(self, delta: Delta) -> ChatCompletionChunk:
-        """See Reply."""
+    def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
+        """See Reply: one."""
         added = ChatDelta(content=delta.text) if delta.text or not delta.finish else ChatDelta()
         logprobs = self._logprobs(delta.logprobs) if delta.logprobs else None
-        return self._chunk(ChatChunkChoice(delta.index, added, delta.finish, logprobs))
+        return [self._chunk(ChatChunkChoice(delta.index, added, delta.finish, logprobs))]
 
-    def usage(self, generation: Generation) -> ChatCompletionChunk:
-        """See Reply."""
+    def closing(self, generation: Generation) -> list[ChatCompletionChunk]:
+        """See Reply: the usage, in a chunk without choices, if it was asked for."""
+        if not generation.plan.include_usage:
+            return []
         chunk = self._chunk()
         chunk.usage = generation.usage
-        return chunk
+        return [chunk]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> ChatCompletion:
         """See Reply."""
@@ -116,13 +118,15 @@ class CompletionReply(_Common):
         """See Reply: nothing."""
         return []
 
-    def chunk(self, delta: Delta) -> Completion:
-        """See Reply."""
-        return Completion(self._id, self._created, self._model, [self._choice(delta)])
+    def chunks(self, delta: Delta) -> list[Completion]:
+        """See Reply: one."""
+        return [Completion(self._id, self._created, self._model, [self._choice(delta)])]
 
-    def usage(self, generation: Generation) -> Completion:
-        """See Reply."""
-        return Completion(self._id, self._created, self._model, usage=generation.usage)
+    def closing(self, generation: Generation) -> list[Completion]:
+        """See Reply: the usage, in a chunk without choices, if it was asked for."""
+        if not generation.plan.include_usage:
+            return []
+        return [Completion(self._id, self._created, self._model, usage=generation.usage)]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Completion:
         """See Reply."""
@@ -170,9 +174,12 @@ class Streaming(Generic[WholeT, ChunkT]):
 
     def chunks(self, deltas: Iterable[Delta]) -> list[ChunkT]:
         """Chunks of new deltas, and of the end if this is it."""
-        made = [self._reply.chunk(d) for d in deltas if d.text or d.logprobs or d.finish]
-        if self._generation.done and self._generation.plan.include_usage:
-            made.append(self._reply.usage(self._generation))
+        made: list[ChunkT] = []
+        for delta in deltas:
+            if delta.text or delta.logprobs or delta.finish:
+                made += self._reply.chunks(delta)
+        if self._generation.done:
+            made += self._reply.closing(self._generation)
         return made
 
 

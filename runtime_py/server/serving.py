@@ -24,7 +24,7 @@ from wherry.errors import UsageError
 
 from ..engine import MLCEngine
 from ..load.options import LoadOptions
-from .http_protocol import ConnectionLimits, ServerConfig
+from .wire.http_protocol import ConnectionLimits, ServerConfig
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 64  # connections that one turn of the event loop accepts at most

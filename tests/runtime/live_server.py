@@ -9,7 +9,7 @@ import time
 import uvicorn
 
 from wherry.runtime import MLCEngine, create_app
-from wherry.runtime.server.http_protocol import ConnectionLimits, ServerConfig
+from wherry.runtime.server.wire.http_protocol import ConnectionLimits, ServerConfig
 
 
 @contextlib.contextmanager

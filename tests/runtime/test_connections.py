@@ -13,7 +13,7 @@ from .served import served
 JSON = "Content-Type: application/json\r\n"
 HEAD = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n{JSON}"
 QUICK = (
-    "limits=__import__('wherry.runtime.server.http_protocol', fromlist=['x'])"
+    "limits=__import__('wherry.runtime.server.wire.http_protocol', fromlist=['x'])"
     ".ConnectionLimits(connections=40, head_seconds=0.5, body_seconds=0.5, write_seconds=0.5)"
 )
 

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from wherry.runtime.request.errors import RequestError
-from wherry.runtime.server import json_body
-from wherry.runtime.server.json_body import Structure, encoded, measure, parse_json
+from wherry.runtime.server.wire import json_body
+from wherry.runtime.server.wire.json_body import Structure, encoded, measure, parse_json
 
 
 def random_value(rng: random.Random, depth: int = 0):

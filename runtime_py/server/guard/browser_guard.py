@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from .errors import ApiError
+from ..wire.errors import ApiError
 
 _SHOWN = 100  # characters of a header in an error
 

@@ -7,8 +7,8 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, response
 from .browser_guard import BrowserGuard, content_refusal
-from .errors import RETRY_AFTER_SECONDS, ApiError, response
 
 OPEN_PATHS = frozenset({"/health"})
 BODIES_AT_ONCE = 8  # of the largest size: memory for all requests that are under way
@@ -39,7 +39,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         if refusal := self._refusal(scope, Headers(scope=scope)):
-            await response(refusal)(scope, receive, send)
+            await response(refusal, scope["path"])(scope, receive, send)
             return
         received = 0
 

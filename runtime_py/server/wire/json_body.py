@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..request.errors import RequestError
+from ...request.errors import RequestError
 
 MAX_VALUES = 2**19  # lists of token ids are the longest that anybody sends
 MAX_CONTAINERS = 2**16  # objects and lists

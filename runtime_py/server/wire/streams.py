@@ -1,12 +1,12 @@
-"""Answers that end with their client: server-sent events, and work that waits for nobody."""
+"""Answers that end with their client: streams, and work that waits for nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from starlette.responses import Response
@@ -14,20 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from wherry.errors import WherryError
 
-from ..answer.shapes import Shape
-from ..async_engine import AsyncStream
-from .errors import api_error, body, shutting_down
+from ...async_engine import AsyncStream
+from .errors import api_error, shutting_down
+from .framing import Framing
 
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _LAST_WORD_SECONDS = 1
-DONE = b"data: [DONE]\n\n"
-
-
-def event(value: Mapping[str, Any]) -> bytes:
-    """One server-sent event; JSON has no newline, so one line holds it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return f"data: {text}\n\n".encode(errors="surrogatepass")
 
 
 class ClientGone(Exception):
@@ -57,16 +50,27 @@ async def _disconnect(receive: Receive) -> None:
         pass
 
 
-class EventStream(Response):
+class StreamedAnswer(Response):
     """Sends chunks as they come, all that are ready at once.
 
-    An error after the first byte is an event with an "error" object, and ends the stream.
+    Args:
+        stream: the chunks.
+        framing: how they are written, and an error after the first byte, which ends the stream.
+        headers: of the answer.
+        held: what the stream needs; it is left when the stream ends.
     """
 
-    media_type = "text/event-stream"
-
-    def __init__(self, stream: AsyncStream[Any], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        stream: AsyncStream[Any],
+        framing: Framing,
+        headers: Mapping[str, str],
+        held: AsyncExitStack,
+    ) -> None:
         self._stream = stream
+        self._framing = framing
+        self._held = held
+        self.media_type = framing.media_type
         self._started = False
         self.status_code = 200
         self.background = None
@@ -83,10 +87,11 @@ class EventStream(Response):
             if not self._started:
                 raise
             with contextlib.suppress(OSError, asyncio.TimeoutError):
-                end = _send_last(send, event(body(shutting_down())))
+                end = _send_last(send, self._framing.of_error(shutting_down()))
                 await asyncio.wait_for(end, _LAST_WORD_SECONDS)
         finally:
             self._stream.cancel()
+            await self._held.aclose()
 
     async def _send_all(self, send: Send) -> None:
         headers = self.raw_headers
@@ -94,11 +99,11 @@ class EventStream(Response):
         self._started = True
         try:
             while chunks := await self._stream.batch():
-                await _send(send, b"".join(event(_dump(chunk)) for chunk in chunks))
-            last = DONE
+                await _send(send, b"".join(self._framing.of(chunk) for chunk in chunks))
+            last = self._framing.last
         except WherryError as e:
             _log.error("A stream failed: %s", e)
-            last = event(body(api_error(e)))
+            last = self._framing.of_error(api_error(e))
         await _send_last(send, last)
 
 
@@ -109,7 +114,3 @@ async def _send_last(send: Send, data: bytes) -> None:
 
 async def _send(send: Send, data: bytes, *, more: bool = True) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": more})
-
-
-def _dump(chunk: Shape) -> dict[str, Any]:
-    return chunk.model_dump()

@@ -1,9 +1,12 @@
-"""Every failure of the server in OpenAI's shape: {"error": {message, type, param, code}}."""
+"""Every failure of the server in the shape of the protocol that its path belongs to.
+
+OpenAI's, where no other is known: {"error": {message, type, param, code}}.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -15,7 +18,7 @@ from starlette.responses import JSONResponse
 
 from wherry.errors import UsageError, WherryError
 
-from ..request.errors import BusyError, RequestError
+from ...request.errors import BusyError, RequestError
 
 _log = logging.getLogger(__name__)
 RETRY_AFTER_SECONDS = 1
@@ -63,8 +66,22 @@ def shutting_down() -> ApiError:
     return ApiError(503, "The server is shutting down", code="shutting_down")
 
 
+ErrorShape = Callable[[ApiError], dict[str, Any]]
+_shapes: dict[str, ErrorShape] = {}  # by the beginning of a path
+
+
+def add_shape(prefix: str, shape: ErrorShape) -> None:
+    """Errors of the paths that begin with `prefix` have this shape."""
+    _shapes[prefix] = shape
+
+
+def shape_of(path: str) -> ErrorShape:
+    """The shape of a path's errors."""
+    return next((shape for prefix, shape in _shapes.items() if path.startswith(prefix)), body)
+
+
 def body(error: ApiError) -> dict[str, Any]:
-    """The JSON of an error."""
+    """The JSON of an error, as OpenAI has it."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     kind = "server_error" if error.status_code >= 500 else "invalid_request_error"
     return {
@@ -77,10 +94,11 @@ def body(error: ApiError) -> dict[str, Any]:
     }
 
 
-def response(error: BaseException) -> JSONResponse:
+def response(error: BaseException, path: str = "") -> JSONResponse:
     """The whole answer to a request that failed."""
     known = api_error(error)
-    return JSONResponse(body(known), known.status_code, headers=dict(known.headers or {}))
+    content = shape_of(path)(known)
+    return JSONResponse(content, known.status_code, headers=dict(known.headers or {}))
 
 
 def install(app: FastAPI) -> None:
@@ -91,7 +109,7 @@ def install(app: FastAPI) -> None:
             error = _about_route(request, error)
         elif isinstance(error, WherryError) and api_error(error).status_code >= 500:
             _log.error("%s %s: %s", request.method, request.url.path, error)
-        return response(error)
+        return response(error, request.url.path)
 
     for kind in (HTTPException, WherryError, Exception):
         app.add_exception_handler(kind, handle)

@@ -1,0 +1,1 @@
+"""One file, or room, a group of paths; `app.py` lists them."""

@@ -1,0 +1,82 @@
+"""What the server is and how it does: /, /health, /stats."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from ...core.pulse import Snapshot, as_json
+from ...load.model import LoadedModel
+from ..models import Models
+from .routes import Routes
+
+_LOOK_SECONDS = 0.2  # that /stats waits for the engine's counters
+_WORST_FIRST = ("failed", "failing", "stuck", "ok")
+
+
+class Status:
+    """The handlers.
+
+    Args:
+        models: what is served.
+        stuck_seconds: that there may be work of which none is done.
+    """
+
+    def __init__(self, models: Models, stuck_seconds: float) -> None:
+        self._models = models
+        self._stuck_seconds = stuck_seconds
+        self.endpoints: Sequence[str] = ()  # set when all are known
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {
+            ("GET", "/"): self.index,
+            ("GET", "/health"): self.health,
+            ("GET", "/stats"): self.stats,
+        }
+
+    def status(self) -> str:
+        """Of the model that does worst."""
+        found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
+        return next((word for word in _WORST_FIRST if word in found), "ok")
+
+    async def index(self) -> Response:
+        """Says what is here."""
+        names = [m.name for m in self._models.listed()]
+        return JSONResponse(
+            {"server": "wherry", "model": names[0] if names else None, "models": names}
+            | {"endpoints": list(self.endpoints)}
+        )
+
+    async def health(self) -> Response:
+        """503 unless all is well."""
+        status = self.status()
+        return JSONResponse({"status": status}, 200 if status == "ok" else 503)
+
+    async def stats(self) -> Response:
+        """What the engines do now; one that does not say so soon: what it did when last seen."""
+        served = self._models.served()
+        found = await asyncio.gather(*(self._stats(m.loaded) for m in served))
+        models = {m.name: stats for m, stats in zip(served, found, strict=True)}
+        first: dict[str, Any] = {"model": served[0].name, **found[0]} if served else {}
+        return JSONResponse(first | {"status": self.status(), "models": models})
+
+    async def _stats(self, loaded: LoadedModel) -> dict[str, Any]:
+        dispatcher = loaded.dispatcher
+        looks, end = dispatcher.pulse.looks, time.monotonic() + _LOOK_SECONDS
+        dispatcher.pulse.stir()
+        while dispatcher.pulse.looks == looks and time.monotonic() < end:
+            await asyncio.sleep(0.005)
+        found = dispatcher.snapshot()
+        return {"status": self._of(found), **as_json(found)}
+
+    def _of(self, found: Snapshot) -> str:
+        if found.failed:
+            return "failed"
+        if found.stats.failed_steps:  # a lost device fails them all
+            return "failing"
+        return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"

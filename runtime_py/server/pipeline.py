@@ -1,0 +1,151 @@
+"""From a request's body to the answer's bytes: what all protocols share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from ..answer.generation import Generation
+from ..answer.reply import Reply, Streaming
+from ..async_engine import AsyncStream, begin, collect
+from ..core.dispatcher import AsyncSink
+from ..load.model import LoadedModel
+from ..request.caller import Caller
+from ..request.plan import Plan
+from .models import Models
+from .wire.errors import ApiError, shutting_down
+from .wire.framing import OPENAI, Framing
+from .wire.json_body import encoded, parse_json
+from .wire.streams import ClientGone, StreamedAnswer, while_connected
+
+LONG_BODY = 2**16  # bytes
+_SHORT_BODY = 2**12  # bytes: parsed sooner than handed to a thread
+IGNORED_HEADER = "X-Wherry-Ignored"
+CLIENT_GONE = 499  # as nginx logs it; nobody receives it
+
+
+class Asked(Protocol):
+    """A request of any protocol."""
+
+    model: str  # "": the server's default
+    stream: bool | None
+
+
+A = TypeVar("A", bound=Asked)
+Planned = tuple[Plan, Reply[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint(Generic[A]):
+    """A path whose answer a model writes.
+
+    Attributes:
+        parse: the body's JSON as a request; may raise RequestError.
+        plan: what the model is asked, and the shapes of the answer. Runs on a thread, as `parse`
+            does for what is not short.
+        framing: how a stream is written.
+        ignored: names of fields that were sent and have no effect.
+    """
+
+    parse: Callable[[Any], A]
+    plan: Callable[[LoadedModel, A, Caller], Planned]
+    framing: Framing = OPENAI
+    ignored: Callable[[A], Sequence[str]] = lambda _: ()
+
+
+class Pipeline:
+    """Answers requests with the models of a server."""
+
+    def __init__(self, models: Models) -> None:
+        self.models = models
+        self._long_requests = ThreadPoolExecutor(1, "wherry-long-request")
+
+    async def answer(self, http: Request, endpoint: Endpoint[A]) -> Response:
+        """The answer to a request; a stream holds its model until it ends.
+
+        Raises:
+            ApiError: no model has the name, or the server ends.
+            RequestError: the request cannot be served.
+            BusyError: the queue is full.
+        """
+        body = await body_of(http)
+        async with AsyncExitStack() as held:
+            try:
+                begun = await while_connected(http.receive, self._begin(body, endpoint, held))
+                return await _respond(http, endpoint, held, *begun)
+            except ClientGone:
+                return Response(status_code=CLIENT_GONE)
+
+    async def _begin(
+        self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
+    ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
+        # One long request at a time: what holds the interpreter's lock there holds it but once.
+        lane = self._long_requests if len(body) > LONG_BODY else None
+
+        def parsed() -> A:
+            return endpoint.parse(parse_json(body))
+
+        if len(body) <= _SHORT_BODY:
+            request = parsed()
+        else:
+            request = await asyncio.get_running_loop().run_in_executor(lane, parsed)
+        served = await held.enter_async_context(self.models.lease(request.model))
+        request.model = served.name
+        loaded = served.loaded
+
+        def plan(caller: Caller) -> Planned:
+            return endpoint.plan(loaded, request, caller)
+
+        return request, *await begin(loaded, plan, lane)
+
+
+async def _respond(
+    http: Request,
+    endpoint: Endpoint[A],
+    held: AsyncExitStack,
+    request: A,
+    generation: Generation,
+    sink: AsyncSink,
+    reply: Reply[Any, Any],
+) -> Response:
+    headers = _ignored_header(endpoint.ignored(request))
+    if request.stream:
+        stream = AsyncStream(generation, sink, Streaming(generation, reply))
+        return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
+    try:
+        answer = await while_connected(http.receive, collect(generation, sink, reply))
+        content = await asyncio.to_thread(lambda: encoded(answer.whole().model_dump()))
+    except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+        raise shutting_down() from e
+    finally:
+        generation.close()
+    return Response(content, media_type="application/json", headers=headers)
+
+
+def _ignored_header(names: Sequence[str]) -> dict[str, str]:
+    # A header holds Latin-1 without controls; a name that is none of that is cut to it.
+    listed = ", ".join(n[:100].encode("ascii", "backslashreplace").decode() for n in names)
+    return {IGNORED_HEADER: _printable(listed)} if names else {}
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:1024]
+
+
+async def body_of(http: Request) -> bytes:
+    """The whole body.
+
+    Raises:
+        ApiError: the client has gone.
+    """
+    try:
+        return b"".join([piece async for piece in http.stream()])
+    except ClientDisconnect as e:
+        raise ApiError(CLIENT_GONE, "The client has gone away") from e
