@@ -1,10 +1,9 @@
-"""From the events of one choice to pieces of its text."""
+"""From the events of one choice to pieces of its text, reasoning and calls."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from wherry.errors import WherryError
 
@@ -13,38 +12,25 @@ from ..request.plan import Job, Plan
 from ..text.detokenizer import detokenizer
 from ..text.stop_strings import StopAutomaton, StopStrings
 from ..text.tokenizer import Tokenizer
+from .delta import Delta, LoggedToken
+from .parts import CallBegin, Part, Reasoning, joined
 from .shapes import FinishReason
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedToken:
-    """A token with its log probability, as both of OpenAI's shapes need it."""
-
-    piece: bytes
-    logprob: float | None  # None: the first of a prompt
-    top: list[tuple[bytes, float]]
-    offset: int  # characters of the output before it
-
-
-@dataclass(slots=True)
-class Delta:
-    """What some events add to one choice."""
-
-    index: int
-    text: str = ""
-    logprobs: list[LoggedToken] = field(default_factory=list)
-    finish: FinishReason | None = None
-
-
 class Assembler:
-    """Text of one choice. A token's logprob is given out with the last of its text.
+    """The parts of one choice. A token's logprob is given out with the last of its text.
+
+    Text goes from the detokenizer through the stop strings, which see all that the model writes, to
+    the parser.
 
     Attributes:
         sampled: tokens so far, a stop token included.
+        reasoning: of them, those of reasoning.
+        seconds: of queue, prompt and output.
         cached: tokens of the prompt that were found in the prefix cache.
         drafted: tokens guessed ahead; accepted: of them, right.
         finish: why the choice ended; None while it goes on.
-        must_abort: it ended by a stop string, of which the core knows nothing.
+        must_abort: it ended by a stop string or by its parser, of which the core knows nothing.
     """
 
     def __init__(self, job: Job, plan: Plan, tokenizer: Tokenizer, stops: StopAutomaton) -> None:
@@ -52,15 +38,19 @@ class Assembler:
         self._stop_ids = frozenset(job.params.stop_ids)
         self._tokenizer = tokenizer
         context = job.prompt if plan.continues and not plan.echo else ()
-        self._detokenizer = detokenizer(tokenizer, context)
+        self._detokenizer = detokenizer(tokenizer, context, plan.visible)
+        self._parser = plan.parser()
+        self._shows_reasoning = plan.show_reasoning
+        self._called = False
         self._echo = deque(job.prompt if plan.echo else ())  # of the prompt, not given out yet
         self._echo_size = len(self._echo)
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
         self._decoded = 0  # characters that came out of the detokenizer
-        self._given = 0  # characters that were given out
-        self.sampled = self.cached = self.drafted = self.accepted = 0
+        self._given = 0  # characters that went to the parser
+        self.sampled = self.cached = self.drafted = self.accepted = self.reasoning = 0
+        self.seconds = (0.0, 0.0, 0.0)
         self.finish: FinishReason | None = None
         self.must_abort = False
 
@@ -71,14 +61,35 @@ class Assembler:
             WherryError: the core gave the request up.
         """
         delta = Delta(self.index)
+        parts: list[Part] = []
         for event in events:
             if self.finish is None:
-                delta.text += self._accept(event)
-        self._given += len(delta.text)
+                parts += self._parsed(event)
+        delta.parts = joined(parts)
         delta.finish = self.finish
         if self._wants_logprobs:
             delta.logprobs = self._released()
         return delta
+
+    def _parsed(self, event: Event) -> list[Part]:
+        """The parts of one event's text, and at the end what was held back."""
+        thinks = self._parser.reasoning
+        text = self._accept(event)
+        self._given += len(text)
+        parts = self._parser.push(text) if text else []
+        if event.token >= 0 and not event.prompt and (thinks or self._parser.reasoning):
+            self.reasoning += 1
+        if self.finish is None and self._parser.done:
+            self.finish = "stop"
+            self.must_abort = event.finish == Finish.RUNNING
+        if self.finish is not None:
+            parts += self._parser.finish()
+        self._called = self._called or any(isinstance(p, CallBegin) for p in parts)
+        if self.finish == "stop" and self._called:
+            self.finish = "tool_calls"
+        if not self._shows_reasoning:
+            parts = [p for p in parts if not isinstance(p, Reasoning)]
+        return parts
 
     def _accept(self, event: Event) -> str:
         if event.finish == Finish.ERROR:
@@ -92,6 +103,7 @@ class Assembler:
             self.sampled += 1
             self.cached = event.cached_tokens
             self.drafted, self.accepted = event.drafted_tokens, event.accepted_tokens
+            self.seconds = event.queue_seconds, event.prefill_seconds, event.decode_seconds
         if event.token >= 0 and event.token not in self._stop_ids:
             text += self._text(event)
         if event.finish == Finish.STOP:  # a stop id, or the token that completes a grammar

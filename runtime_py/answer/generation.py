@@ -13,8 +13,9 @@ from ..core.interface import Event
 from ..request.plan import Plan
 from ..text.stop_strings import StopAutomaton
 from ..text.tokenizer import Tokenizer
-from .assembler import Assembler, Delta
-from .shapes import CompletionTokensDetails, PromptTokensDetails, Usage
+from .assembler import Assembler
+from .delta import Delta
+from .shapes import CompletionTokensDetails, PromptTokensDetails, Timings, Usage
 
 
 class Generation:
@@ -62,8 +63,19 @@ class Generation:
             prompt + sampled,
             # Of the choices of one prompt the first computed what the others found.
             PromptTokensDetails(sum(c.cached for c in choices if c.index % self.plan.n == 0)),
-            CompletionTokensDetails(accepted, drafted - accepted),
+            CompletionTokensDetails(
+                accepted, drafted - accepted, sum(choice.reasoning for choice in choices)
+            ),
         )
+
+    @property
+    def timings(self) -> Timings:
+        """Times so far; of several choices the longest."""
+        choices = self._choices.values()
+        queue, prompt, output = (max(c.seconds[i] for c in choices) for i in range(3))
+        cached = sum(c.cached for c in choices if c.index % self.plan.n == 0)
+        sampled = sum(choice.sampled for choice in choices)
+        return Timings.of(queue, cached, self.plan.prompt_tokens - cached, prompt, sampled, output)
 
     def push(self, events: Sequence[Event]) -> list[Delta]:
         """What events add: one delta for each choice that they concern and that was still open.

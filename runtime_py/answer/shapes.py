@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class Shape:
@@ -38,10 +38,11 @@ class PromptTokensDetails(Shape):
 
 @dataclass(slots=True)
 class CompletionTokensDetails(Shape):
-    """Guesses that were made ahead; rejected ones are in no other count."""
+    """Guesses that were made ahead, of which rejected ones are in no other count; reasoning."""
 
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -55,6 +56,40 @@ class Usage(Shape):
     completion_tokens_details: CompletionTokensDetails = field(
         default_factory=CompletionTokensDetails
     )
+
+
+@dataclass(slots=True)
+class Timings(Shape):
+    """Times of a request, under the names of llama.cpp's server and one of our own, queue_ms."""
+
+    queue_ms: float  # before the first step
+    cache_n: int  # tokens of the prompt, found in the prefix cache
+    prompt_n: int  # of the others
+    prompt_ms: float  # from the first step to the first token
+    prompt_per_token_ms: float
+    prompt_per_second: float
+    predicted_n: int  # of all choices
+    predicted_ms: float  # from the first token to the last
+    predicted_per_token_ms: float
+    predicted_per_second: float
+
+    @classmethod
+    def of(
+        cls, queue: float, cached: int, computed: int, prompt: float, sampled: int, output: float
+    ) -> Timings:
+        """From counts of tokens and seconds. A rate of no time is 0."""
+        return cls(
+            1e3 * queue,
+            cached,
+            computed,
+            1e3 * prompt,
+            1e3 * prompt / max(computed, 1),
+            computed / prompt if prompt else 0.0,
+            sampled,
+            1e3 * output,
+            1e3 * output / max(sampled, 1),
+            sampled / output if output else 0.0,
+        )
 
 
 @dataclass(slots=True)
@@ -98,12 +133,37 @@ class CompletionLogprobs(Shape):
 
 
 @dataclass(slots=True)
-class ChatMessage(Shape):
-    """What the assistant wrote."""
+class FunctionCall(Shape):
+    """Which function is called, and with what: JSON as the model wrote it."""
 
-    content: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class ToolCall(Shape):
+    """A call that the assistant asks for."""
+
+    id: str
+    function: FunctionCall
+    type: str = "function"
+
+
+@dataclass(slots=True)
+class ChatMessage(Shape):
+    """What the assistant wrote.
+
+    `reasoning_content` is DeepSeek's name of what the model wrote to itself, `reasoning` that of
+    vLLM and OpenRouter.
+    """
+
+    _optional = frozenset({"reasoning_content", "reasoning", "tool_calls"})
+    content: str | None  # None: calls alone
     role: str = "assistant"
     refusal: None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCall] | None = None
 
 
 @dataclass(slots=True)
@@ -117,12 +177,35 @@ class ChatChoice(Shape):
 
 
 @dataclass(slots=True)
+class FunctionCallDelta(Shape):
+    """The name comes first and whole; pieces of the arguments follow."""
+
+    _optional = frozenset({"name"})
+    name: str | None = None
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class ToolCallDelta(Shape):
+    """What a chunk adds to one call; its first one has id, type and name."""
+
+    _optional = frozenset({"id", "type"})
+    index: int
+    function: FunctionCallDelta
+    id: str | None = None
+    type: str | None = None
+
+
+@dataclass(slots=True)
 class ChatDelta(Shape):
     """What a chunk adds to a message."""
 
-    _optional = frozenset({"role", "content"})
+    _optional = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls"})
     role: str | None = None
     content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
 
 
 @dataclass(slots=True)
@@ -160,6 +243,7 @@ class ChatCompletion(Answer):
 
     choices: list[ChatChoice]
     usage: Usage
+    timings: Timings
     object: str = "chat.completion"
 
 
@@ -167,8 +251,10 @@ class ChatCompletion(Answer):
 class ChatCompletionChunk(Answer):
     """Piece of a streamed answer; the last one has no choices if usage was asked for."""
 
+    _optional = frozenset({"timings"})
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
+    timings: Timings | None = None  # beside the usage
     object: str = "chat.completion.chunk"
 
 
@@ -176,7 +262,8 @@ class ChatCompletionChunk(Answer):
 class Completion(Answer):
     """Answer to a completion request, or a piece of a streamed one."""
 
-    _optional = frozenset({"usage"})
+    _optional = frozenset({"usage", "timings"})
     choices: list[CompletionChoice] = field(default_factory=list)
     usage: Usage | None = None
+    timings: Timings | None = None  # beside the usage
     object: str = "text_completion"

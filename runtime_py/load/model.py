@@ -14,7 +14,7 @@ from wherry import settings
 from wherry.errors import UsageError
 from wherry.locks import Use
 
-from ..answer.reply import ChatReply, CompletionReply
+from ..answer.openai import ChatReply, CompletionReply
 from ..core.dispatcher import Dispatcher
 from ..core.interface import Core, CoreStats, OutputGrammar
 from ..grammar.compiler import GrammarCompiler
@@ -119,7 +119,8 @@ class LoadedModel:
         """
         self.dispatcher.check_room(request.n or 1)
         plan = self.planner.chat(request, caller or Caller())
-        return plan, ChatReply(request.model or self.name, logprobs=plan.logprobs)
+        name = request.model or self.name
+        return plan, ChatReply(name, logprobs=plan.logprobs, forced=plan.forced)
 
     def completion(
         self, request: CompletionRequest, caller: Caller | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..answer.parts import Parser, PlainParser
 from ..core.interface import OutputGrammar, SamplingParams
 from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
@@ -44,6 +45,10 @@ class Plan:
     prompt_tokens: int  # each prompt once, whatever n
     n: int  # choices of each prompt; their jobs follow each other
     include_usage: bool
+    parser: Callable[[], Parser] = PlainParser  # of each choice
+    visible: frozenset[int] = frozenset()  # special tokens that the parser sees by their names
+    show_reasoning: bool = True
+    forced: bool = False  # one tool was asked for by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

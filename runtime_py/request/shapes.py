@@ -20,6 +20,7 @@ from ..core.interface import MAX_TOP_LOGPROBS
 from .counts import at_most
 from .errors import RequestError
 from .sampling_fields import SamplingFields
+from .tool_shapes import MAX_CALLS, MAX_TOOLS, MessageCall, Tool, ToolChoice
 
 MAX_MESSAGES = 4096
 MAX_PARTS = 4096  # of one message's content
@@ -91,10 +92,20 @@ _Parts = Annotated[list[ContentPart], Field(fail_fast=True)]
 
 
 class Message(_Shape):
-    """One message; further fields are handed to the model's template as they are."""
+    """One message; further fields are handed to the model's template as they are.
+
+    What the model wrote to itself may come back as `reasoning_content`, or as `reasoning`.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Annotated[str | _Parts | None, at_most(MAX_PARTS, "parts")] = None
+    name: str | None = Field(None, max_length=1024)
+    tool_calls: Annotated[
+        list[MessageCall] | None, Field(fail_fast=True), at_most(MAX_CALLS, "calls")
+    ] = None
+    tool_call_id: str | None = Field(None, max_length=1024)  # of a tool's message
+    reasoning_content: str | None = None
+    reasoning: str | None = None
 
 
 class SamplingRequest(_Shape, SamplingFields):
@@ -137,6 +148,9 @@ class Prediction(_Shape):
     content: Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
 class ChatRequest(SamplingRequest):
     """POST /v1/chat/completions."""
 
@@ -144,33 +158,40 @@ class ChatRequest(SamplingRequest):
     max_completion_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
-    chat_template_kwargs: dict[str, Any] | None = None
     prediction: Prediction | None = None
+    tools: Annotated[list[Tool] | None, Field(fail_fast=True), at_most(MAX_TOOLS, "tools")] = None
+    tool_choice: ToolChoice | None = None  # None: "auto" if there are tools
+    parallel_tool_calls: bool | None = None  # false: one call at most
+    reasoning_effort: Effort | None = None
+    enable_thinking: bool | None = None  # as templates know it; before reasoning_effort
+    # How reasoning is told from text. "none": it is not, and stays in the content, as the model
+    # writes it.
+    reasoning_format: Literal["auto", "none"] | None = None
+    include_reasoning: bool | None = None  # false: it is left out of the answer
+    chat_template_kwargs: dict[str, Any] | None = None  # variables of the template; before all
 
 
 class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
     prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
+    suffix: str | None = None  # what follows: the model fills the gap
+    max_tokens: int | None = Field(None, ge=0, le=2**31 - 1)  # 0: with echo, what the prompt is
     echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
 
 
 # Fields that clients send and that cannot change what the model writes here.
 _NO_EFFECT = frozenset(
-    "metadata prompt_cache_key prompt_cache_retention service_tier store "
-    "parallel_tool_calls".split()
+    "metadata prompt_cache_key prompt_cache_retention service_tier store verbosity".split()
 )
 # Fields whose neglect would change the answer; each with the values that ask for nothing.
 _MEANINGFUL: dict[str, tuple[Any, ...]] = {
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "functions": ([],),
+    "functions": ([],),  # and function_call: OpenAI's before `tools`
     "function_call": ("none", "auto"),
     "modalities": (["text"],),
     "audio": (),
     "web_search_options": (),
-    "suffix": ("",),
     "best_of": (1,),
     "prompt_logprobs": (False,),
 }

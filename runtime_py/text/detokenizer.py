@@ -12,7 +12,7 @@ encountered" for most random lists of byte-fallback tokens, which a model may we
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from .token_bytes import TokenBytes
@@ -42,18 +42,39 @@ class Detokenizer(Protocol):
         """What is left at the end: U+FFFD for an unfinished character."""
 
 
-def detokenizer(tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> Detokenizer:
+def detokenizer(
+    tokenizer: Tokenizer, prompt: Sequence[int] = (), visible: Collection[int] = ()
+) -> Detokenizer:
     """A detokenizer for one output.
 
     Args:
         tokenizer: the model's.
         prompt: ids that the text continues: its pieces are then what follows the prompt's text,
             a leading space included. Empty if the output is a text of its own.
+        visible: special tokens that come out by their names; the others have no text.
     """
     tail = [t for t in prompt[-4 * _TAIL :] if tokenizer.is_text(t)][-_TAIL:]
+    made: Detokenizer
     if tokenizer.token_bytes is not None:
-        return _ByBytes(tokenizer, tokenizer.token_bytes, tail, whole=len(prompt) <= _TAIL)
-    return _InContext(tokenizer, tail)
+        made = _ByBytes(tokenizer, tokenizer.token_bytes, tail, whole=len(prompt) <= _TAIL)
+    else:
+        made = _InContext(tokenizer, tail)
+    return _WithNames(made, tokenizer, visible) if visible else made
+
+
+class _WithNames:
+    """Special tokens by their names, between texts that are decoded by themselves."""
+
+    def __init__(self, text: Detokenizer, tokenizer: Tokenizer, visible: Collection[int]) -> None:
+        self._text = text
+        self._names = {i: tokenizer.piece(i).decode() for i in visible}
+
+    def push(self, token: int) -> str:
+        name = self._names.get(token)
+        return self._text.push(token) if name is None else self._text.flush() + name
+
+    def flush(self) -> str:
+        return self._text.flush()
 
 
 class _ByBytes:

@@ -1,0 +1,187 @@
+"""Answers in OpenAI's shapes: chat completions and completions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+
+from .delta import Delta, LoggedToken
+from .generation import Generation
+from .parts import CallArguments, CallBegin, Part, Reasoning, Text, message_of
+from .shapes import (
+    ChatChoice,
+    ChatChunkChoice,
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatDelta,
+    ChatLogprobs,
+    ChatMessage,
+    Completion,
+    CompletionChoice,
+    CompletionLogprobs,
+    FinishReason,
+    FunctionCall,
+    FunctionCallDelta,
+    TokenLogprob,
+    ToolCall,
+    ToolCallDelta,
+    TopLogprob,
+)
+
+
+class _Common:
+    def __init__(self, model: str, kind: str) -> None:
+        self._id = f"{kind}-{secrets.token_hex(12)}"
+        self._created = int(time.time())
+        self._model = model
+
+
+class ChatReply(_Common):
+    """Answers of /v1/chat/completions.
+
+    Args:
+        model: what they call it.
+        logprobs: whether they were asked for.
+        forced: one tool was asked for by name. Then OpenAI's answer ends with "stop".
+    """
+
+    def __init__(self, model: str, *, logprobs: bool, forced: bool = False) -> None:
+        super().__init__(model, "chatcmpl")
+        self._wants_logprobs = logprobs
+        self._forced = forced
+
+    def _chunk(self, *choices: ChatChunkChoice) -> ChatCompletionChunk:
+        return ChatCompletionChunk(self._id, self._created, self._model, list(choices))
+
+    def opening(self, generation: Generation) -> list[ChatCompletionChunk]:
+        """See Reply: each choice's role."""
+        role = ChatDelta(role="assistant", content="")
+        return [self._chunk(ChatChunkChoice(job.index, role)) for job in generation.plan.jobs]
+
+    def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
+        """See Reply."""
+        added = _chat_delta(delta.parts)
+        if not delta.parts and not delta.finish:  # logprobs alone
+            added.content = ""
+        logprobs = self._logprobs(delta.logprobs) if delta.logprobs else None
+        finish = self._finish(delta.finish)
+        return [self._chunk(ChatChunkChoice(delta.index, added, finish, logprobs))]
+
+    def closing(self, generation: Generation) -> list[ChatCompletionChunk]:
+        """See Reply."""
+        if not generation.plan.include_usage:
+            return []
+        chunk = self._chunk()
+        chunk.usage, chunk.timings = generation.usage, generation.timings
+        return [chunk]
+
+    def whole(self, choices: Sequence[Delta], generation: Generation) -> ChatCompletion:
+        """See Reply."""
+        made = [
+            ChatChoice(
+                d.index,
+                _chat_message(d.parts),
+                self._finish(d.finish) or "stop",
+                self._logprobs(d.logprobs) if self._wants_logprobs else None,
+            )
+            for d in choices
+        ]
+        usage, timings = generation.usage, generation.timings
+        return ChatCompletion(self._id, self._created, self._model, made, usage, timings)
+
+    def _finish(self, reason: FinishReason | None) -> FinishReason | None:
+        return "stop" if self._forced and reason == "tool_calls" else reason
+
+    def _logprobs(self, tokens: Iterable[LoggedToken]) -> ChatLogprobs:
+        return ChatLogprobs(
+            [
+                TokenLogprob(
+                    _text(t.piece),
+                    t.logprob or 0.0,  # chats echo nothing: there always is one
+                    list(t.piece),
+                    [TopLogprob(_text(piece), p, list(piece)) for piece, p in t.top],
+                )
+                for t in tokens
+            ]
+        )
+
+
+class CompletionReply(_Common):
+    """Answers of /v1/completions."""
+
+    def __init__(self, model: str, *, logprobs: bool) -> None:
+        super().__init__(model, "cmpl")
+        self._wants_logprobs = logprobs
+
+    def opening(self, generation: Generation) -> list[Completion]:
+        """See Reply: nothing."""
+        return []
+
+    def chunks(self, delta: Delta) -> list[Completion]:
+        """See Reply."""
+        return [Completion(self._id, self._created, self._model, [self._choice(delta)])]
+
+    def closing(self, generation: Generation) -> list[Completion]:
+        """See Reply."""
+        return [self._whole([], generation)] if generation.plan.include_usage else []
+
+    def whole(self, choices: Sequence[Delta], generation: Generation) -> Completion:
+        """See Reply."""
+        return self._whole([self._choice(d) for d in choices], generation)
+
+    def _whole(self, choices: list[CompletionChoice], generation: Generation) -> Completion:
+        usage, timings = generation.usage, generation.timings
+        return Completion(self._id, self._created, self._model, choices, usage, timings)
+
+    def _choice(self, delta: Delta) -> CompletionChoice:
+        logprobs = self._logprobs(delta.logprobs) if self._wants_logprobs else None
+        return CompletionChoice(delta.index, delta.text, delta.finish, logprobs)
+
+    def _logprobs(self, tokens: Sequence[LoggedToken]) -> CompletionLogprobs:
+        return CompletionLogprobs(
+            tokens=[_text(t.piece) for t in tokens],
+            token_logprobs=[t.logprob for t in tokens],
+            top_logprobs=[
+                None if t.logprob is None else {_text(piece): p for piece, p in t.top}
+                for t in tokens
+            ],
+            text_offset=[t.offset for t in tokens],
+        )
+
+
+def _chat_delta(parts: Iterable[Part]) -> ChatDelta:
+    made = ChatDelta()
+    for part in parts:
+        if isinstance(part, Text):
+            made.content = (made.content or "") + part.text
+        elif isinstance(part, Reasoning):
+            made.reasoning_content = (made.reasoning_content or "") + part.text
+            made.reasoning = made.reasoning_content
+        elif isinstance(part, CallBegin):
+            call = ToolCallDelta(part.index, FunctionCallDelta(part.name), part.id, "function")
+            made.tool_calls = [*(made.tool_calls or ()), call]
+        elif isinstance(part, CallArguments):
+            added = ToolCallDelta(part.index, FunctionCallDelta(arguments=part.text))
+            made.tool_calls = [*(made.tool_calls or ()), added]
+    return made
+
+
+def _chat_message(parts: Iterable[Part]) -> ChatMessage:
+    found = message_of(parts)
+    message = ChatMessage(found.text if found.text or not found.calls else None)
+    if found.reasoning:
+        message.reasoning_content = message.reasoning = found.reasoning
+    if found.calls:
+        message.tool_calls = [
+            ToolCall(c.id, FunctionCall(c.name, c.arguments)) for c in found.calls
+        ]
+    return message
+
+
+def _text(piece: bytes) -> str:
+    r"""A token as a text; a part of a character has OpenAI's form `bytes:\xe4\xb8`."""
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
