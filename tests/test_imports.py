@@ -28,7 +28,8 @@ BASE = {
     "tvm_runtime",
 }
 ALLOWED = {
-    "cli": {"compiler", "quant", "runtime", "targets"},
+    "bench": {"runtime"},
+    "cli": {"bench", "compiler", "quant", "runtime", "targets"},
     "compiler": {"passes", "models", "quant", "targets"},
     "passes": set(),
     "models": set(),

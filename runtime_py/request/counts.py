@@ -13,7 +13,8 @@ def at_most(limit: int, what: str) -> BeforeValidator:
     """Counts before anything is validated: an error for each of a million items takes gigabytes."""
 
     def check(value: Any) -> Any:
-        if isinstance(value, (Sequence, Mapping)) and len(value) > limit:
+        is_many = isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)
+        if is_many and len(value) > limit:
             raise PydanticCustomError(
                 "too_many", f"{len(value)} {what}; at most {limit} are accepted"
             )

@@ -26,7 +26,7 @@ BROKEN_PIPE = 141  # exit code, as shells have it: 128 + SIGPIPE
 # What the process ends with; the README has the same table, and a test compares them.
 EXIT_CODES = {
     0: "done",
-    1: "an error of Wherry's own, or `doctor` found something missing",
+    1: "an error of Wherry's own; what `doctor` or `bench` looked at does not work",
     UsageError.exit_code: "the command line or a request is wrong",
     ModelError.exit_code: "the model cannot be read, or not downloaded",
     ArtifactError.exit_code: "a compiled folder is damaged or for another machine",
@@ -40,6 +40,7 @@ COMMANDS = {
     "run": "run",
     "chat": "chat",
     "serve": "serve",
+    "bench": "bench",
     "convert": "compile",
     "compile": "compile",
     "list": "listing",

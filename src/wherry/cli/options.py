@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in this order."""
+
     def apply(function: F) -> F:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -67,13 +69,13 @@ host = click.option(
     help=f"The machine that drives the target: {', '.join(HOSTS)}, or the triple of one; default: "
     "the target's own.",
 )
-limits = _stack(
+limits = stack(
     click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
 )
 # What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
-load = _stack(
+load = stack(
     quant,
     kv_dtype,
     activations,
@@ -101,7 +103,7 @@ load = _stack(
         help="Keep what prompts computed in DIR, for later runs.",
     ),
 )
-sampling = _stack(
+sampling = stack(
     click.option(
         "--temperature", type=click.FloatRange(0, 2), help="0 is greedy; default: the model's own."
     ),

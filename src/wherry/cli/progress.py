@@ -13,6 +13,8 @@ _LABELS = {
     "convert": "Converting weights",
     "compile": "Compiling",
     "load": "Loading",
+    "warm up": "Warming up",
+    "bench": "Measuring",
 }
 
 

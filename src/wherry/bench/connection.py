@@ -1,0 +1,169 @@
+"""HTTP/1.1 for many streams at once: h11 on asyncio's transports, without a task a piece.
+
+What comes is handed on in `data_received`, with the time at which it came: a client that is woken
+for each token measures itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from urllib.parse import urlsplit
+
+import h11
+
+from wherry.errors import UsageError
+
+OnData = Callable[[float, bytes], None]  # when, in seconds of perf_counter, and what came
+_LARGEST_HEADER = 65536  # bytes
+
+
+class ConnectionLostError(OSError):
+    """The connection ended before the answer did."""
+
+    def __init__(self, message: str, *, unanswered: bool) -> None:
+        super().__init__(message)
+        self.unanswered = unanswered  # not a byte of an answer has come
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str  # that all of ours begin with: "/v1"
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """http://HOST[:PORT][/PATH]; /v1 is added if there is no path.
+
+        Raises:
+            UsageError: it is no such URL.
+        """
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+            port = parts.port
+        except ValueError as e:
+            raise UsageError(f"{url!r} is no URL: {e}. Type: --url http://127.0.0.1:8000") from e
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is no URL of HTTP. Type: --url http://127.0.0.1:8000")
+        port = port or (443 if parts.scheme == "https" else 80)
+        return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/") or "/v1")
+
+    @property
+    def authority(self) -> str:
+        """As the header Host has it."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{name}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+
+class Connection(asyncio.Protocol):
+    """One connection: one exchange at a time, one after the other as long as the server agrees."""
+
+    def __init__(self) -> None:
+        self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEADER)
+        self._transport: asyncio.Transport | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._on_data: OnData = lambda when, data: None
+        self._response: h11.Response | None = None
+
+    @classmethod
+    async def open(cls, to: Address) -> Connection:
+        """Connect; OSError says why not."""
+        secure = ssl.create_default_context() if to.scheme == "https" else None
+        loop = asyncio.get_running_loop()
+        _, made = await loop.create_connection(cls, to.host, to.port, ssl=secure)
+        return made
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another exchange may follow."""
+        alive = self._transport is not None and not self._transport.is_closing()
+        return alive and self._parser.our_state is h11.IDLE
+
+    async def exchange(self, request: h11.Request, body: bytes, on_data: OnData) -> h11.Response:
+        """Send a request; the status and headers of its answer, when all of it has come.
+
+        Raises:
+            ConnectionLostError: the connection ended before.
+            h11.RemoteProtocolError: what came is not HTTP.
+        """
+        assert self._transport is not None and self.reusable
+        self._on_data, self._response = on_data, None
+        self._ended = asyncio.get_running_loop().create_future()
+        head = self._parser.send(request) or b""
+        data = self._parser.send(h11.Data(data=body)) or b"" if body else b""
+        end = self._parser.send(h11.EndOfMessage()) or b""
+        self._transport.write(head + data + end)
+        try:
+            await self._ended
+        except BaseException:
+            self.close()
+            raise
+        assert self._response is not None
+        if self._parser.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+            self._parser.start_next_cycle()
+        else:
+            self.close()
+        return self._response
+
+    def close(self) -> None:
+        """Hang up; idempotent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ---- called by asyncio ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came apart."""
+        now = perf_counter()
+        if self._ended is None or self._ended.done():  # nobody has asked for it
+            self.close()
+            return
+        try:
+            self._parser.receive_data(data)
+            self._take(now)
+        except h11.RemoteProtocolError as e:
+            self._fail(e)
+
+    def eof_received(self) -> None:
+        """Some answers end so."""
+        if self._ended is not None and not self._ended.done():
+            self.data_received(b"")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell who waits."""
+        text = f"the connection was closed{f': {exc}' if exc else ' before the answer had ended'}"
+        self._fail(ConnectionLostError(text, unanswered=self._response is None))
+
+    def _take(self, now: float) -> None:
+        assert self._ended is not None
+        while not self._ended.done():
+            event = self._parser.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Response):
+                self._response = event
+            elif isinstance(event, h11.Data):
+                self._on_data(now, bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                self._ended.set_result(None)
+            elif isinstance(event, h11.ConnectionClosed):
+                self.connection_lost(None)
+
+    def _fail(self, error: Exception) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_exception(error)

@@ -1,0 +1,51 @@
+"""An engine of this process, asked without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from wherry.errors import WherryError
+
+from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from wherry.runtime import AsyncMLCEngine
+
+
+class EngineTarget:
+    """Asks an engine; see `outcome.Target`."""
+
+    def __init__(self, engine: AsyncMLCEngine, model: str) -> None:
+        self.name = f"{model} in this process"
+        self.model = model
+        self._engine = engine
+
+    async def takes(self, body: Mapping[str, Any]) -> bool:
+        """Every field that a benchmark sends is known here."""
+        return True
+
+    async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
+        """Make one request."""
+        kind: Any = self._engine.chat if "messages" in body else self._engine
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            async with await kind.completions.create(**body, **options) as stream:
+                while chunks := await stream.batch():
+                    _read(chunks, outcome)
+        except WherryError as e:
+            outcome.error = str(e)
+
+    async def close(self) -> None:
+        """The engine belongs to who opened it."""
+
+
+def _read(chunks: list[Any], outcome: Outcome) -> None:
+    now = perf_counter()
+    for chunk in chunks:
+        choices = chunk.choices
+        if any(c.delta.content if hasattr(c, "delta") else c.text for c in choices):
+            outcome.pieces.append(now)
+        if chunk.usage is not None:
+            outcome.count(chunk.usage.model_dump())

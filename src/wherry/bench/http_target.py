@@ -1,0 +1,182 @@
+"""A server of OpenAI's API, asked over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import h11
+
+from wherry.errors import ModelError, UsageError
+
+from .connection import Address, Connection, ConnectionLostError, OnData
+from .outcome import Outcome
+from .sse import DONE, Events
+
+_LONGEST_MESSAGE = 300  # characters of a server's error
+_REFUSED = (400, 422)
+# What may happen to an exchange; of asyncio until Python 3.11: its own class for time-outs.
+_FAILURES = (OSError, h11.RemoteProtocolError, asyncio.TimeoutError)
+
+
+class HttpTarget:
+    """Asks one model of one server; see `outcome.Target`.
+
+    Args:
+        address: of the API.
+        model: its name there.
+        api_key: None: none is sent.
+        timeout: seconds that a request may take.
+    """
+
+    def __init__(
+        self, address: Address, model: str = "", api_key: str | None = None, timeout: float = 600.0
+    ) -> None:
+        self.model = model
+        self._address = address
+        self._timeout = timeout
+        self._idle: list[Connection] = []
+        self._headers = [("Host", address.authority), ("Accept", "*/*"), ("User-Agent", "wherry")]
+        if api_key:
+            self._headers.append(("Authorization", f"Bearer {api_key}"))
+
+    @property
+    def name(self) -> str:
+        """The URL and the model."""
+        return f"{self.model} at {self._address}" if self.model else str(self._address)
+
+    async def models(self) -> list[str]:
+        """Names of the server's models.
+
+        Raises:
+            ModelError: it does not say.
+        """
+        body = bytearray()
+        try:
+            response = await self._exchange("GET", "/models", b"", lambda _, d: body.extend(d))
+            listed = json.loads(body)["data"] if response.status_code == 200 else None
+        except _FAILURES as e:
+            raise ModelError(f"{self._address} cannot be reached: {_reason(e)}") from e
+        except (ValueError, KeyError, TypeError):
+            listed = None
+        if not isinstance(listed, list):
+            raise ModelError(
+                f"{self._address}/models answered {_refusal(response.status_code, bytes(body))}. "
+                "Is this OpenAI's API? Type its base: --url http://127.0.0.1:8000/v1"
+            )
+        return [str(m["id"]) for m in listed if isinstance(m, dict) and "id" in m]
+
+    async def takes(self, body: Mapping[str, Any]) -> bool:
+        """Whether the server accepts a request; False if it says that a field is wrong.
+
+        Raises:
+            UsageError: another error.
+        """
+        outcome = Outcome(due=0)
+        status = await self._stream(body, outcome)
+        if outcome.error is None or status in _REFUSED:
+            return outcome.error is None
+        raise UsageError(f"{self.name} does not answer: {outcome.error}")
+
+    async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
+        """Make one request."""
+        await self._stream(body, outcome)
+
+    async def close(self) -> None:
+        """End all connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _stream(self, body: Mapping[str, Any], outcome: Outcome) -> int | None:
+        """Make one request; the status of its answer, if there is one."""
+        path = "/chat/completions" if "messages" in body else "/completions"
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        data = json.dumps({"model": self.model, **body, **options}).encode()
+        events = Events()
+        try:
+            response = await self._exchange("POST", path, data, events.feed)
+        except _FAILURES as e:
+            read_events(events, outcome)  # what came before
+            outcome.error = _reason(e)
+            return None
+        if response.status_code != 200:
+            outcome.error = _refusal(response.status_code, events.text)
+        elif not read_events(events, outcome) and outcome.error is None:
+            outcome.error = "the stream ended without [DONE]"
+        return int(response.status_code)
+
+    async def _exchange(self, method: str, path: str, body: bytes, on_data: OnData) -> h11.Response:
+        """One exchange on a connection that is idle, or a new one."""
+        headers = list(self._headers)
+        if body:
+            headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        request = h11.Request(method=method, target=self._address.path + path, headers=headers)
+        return await asyncio.wait_for(self._attempt(request, body, on_data), self._timeout)
+
+    async def _attempt(self, request: h11.Request, body: bytes, on_data: OnData) -> h11.Response:
+        while True:
+            used = next((c for c in iter(self._take_idle, None) if c.reusable), None)
+            connection = used or await Connection.open(self._address)
+            try:
+                response = await connection.exchange(request, body, on_data)
+            except ConnectionLostError as e:
+                if used and e.unanswered:  # the server has closed it in the meantime
+                    continue
+                raise
+            if connection.reusable:
+                self._idle.append(connection)
+            return response
+
+    def _take_idle(self) -> Connection | None:
+        return self._idle.pop() if self._idle else None
+
+
+def read_events(events: Events, outcome: Outcome) -> bool:
+    """Write what a stream says into `outcome`; whether it has said that it is done."""
+    for when, data in events.found:
+        if data == DONE:
+            return True
+        try:
+            chunk = json.loads(data)
+        except ValueError:
+            outcome.error = f"an event that is no JSON: {data[:80]!r}"
+            return False
+        if chunk.get("error"):
+            outcome.error = _message(chunk)
+            return False
+        if any(map(_has_text, chunk.get("choices") or ())):
+            outcome.pieces.append(when)
+        if usage := chunk.get("usage"):
+            outcome.count(usage)
+    return False
+
+
+def _has_text(choice: Mapping[str, Any]) -> bool:
+    if choice.get("text"):
+        return True
+    delta = choice.get("delta") or {}
+    names = ("content", "reasoning_content", "reasoning", "tool_calls")
+    return any(delta.get(name) for name in names)
+
+
+def _refusal(status: int, text: bytes) -> str:
+    try:
+        said = _message(json.loads(text))
+    except (ValueError, AttributeError):
+        said = " ".join(text.decode(errors="replace").split())[:_LONGEST_MESSAGE]
+    return f"{status}: {said}" if said else str(status)
+
+
+def _message(body: Any) -> str:
+    """The text of an error as OpenAI, Ollama and FastAPI write it."""
+    error = body.get("error") or body.get("detail") or body
+    said = error.get("message", error) if isinstance(error, dict) else error
+    return " ".join(str(said).split())[:_LONGEST_MESSAGE]
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError) and not str(error):
+        return "timed out"
+    return str(error) or type(error).__name__

@@ -1,0 +1,65 @@
+"""Asks: in a closed loop, or at given times whatever the server does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+from time import perf_counter
+
+from .outcome import Ask, Done, Outcome, Target, ask
+
+
+async def closed_loop(
+    target: Target,
+    asks: Iterator[Ask],
+    *,
+    concurrency: int,
+    requests: int | None = None,
+    seconds: float | None = None,
+    done: Done = lambda outcome: None,
+) -> list[Outcome]:
+    """Keep `concurrency` requests under way until `requests` are made or `seconds` are over.
+
+    After `seconds` no request is begun; those under way end, and count.
+    """
+    outcomes: list[Outcome] = []
+    end = None if seconds is None else perf_counter() + seconds
+    source = islice(asks, requests)
+
+    async def client() -> None:
+        while end is None or perf_counter() < end:
+            following = next(source, None)
+            if following is None:
+                return
+            outcomes.append(await ask(target, following))
+            done(outcomes[-1])
+
+    await asyncio.gather(*(client() for _ in range(concurrency)))
+    return outcomes
+
+
+async def open_loop(
+    target: Target,
+    asks: Iterator[Ask],
+    *,
+    requests: int | None = None,
+    seconds: float | None = None,
+    done: Done = lambda outcome: None,
+) -> list[Outcome]:
+    """Make each request at its time, whether or not the earlier ones have ended.
+
+    Waiting counts from that time: a client that is late hides nothing. What `seconds` end is as in
+    `closed_loop`.
+    """
+    begin = perf_counter()
+    under_way: list[asyncio.Task[Outcome]] = []
+    for following in islice(asks, requests):
+        if seconds is not None and following.at > seconds:
+            break
+        due = begin + following.at
+        await asyncio.sleep(max(0.0, due - perf_counter()))
+        task = asyncio.create_task(ask(target, following, due))
+        task.add_done_callback(lambda t: done(t.result()) if not t.cancelled() else None)
+        under_way.append(task)
+    return list(await asyncio.gather(*under_way))

@@ -1,0 +1,136 @@
+"""One benchmark from its plan to its outcomes: sizing, warm-up, load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from wherry.errors import UsageError
+
+from . import trace, workload
+from .load import closed_loop, open_loop
+from .outcome import Ask, Outcome, Target
+from .workload import Lengths, Shape, Sizing
+
+DEFAULT_REQUESTS = 32
+Progress = Callable[[str, int, int], None]  # what, done, in all
+
+# How other servers are told that an answer has exactly as many tokens as are asked for; vLLM's
+# names, which llama.cpp's server and ours know, too.
+_NO_STOP: Mapping[str, Any] = {"ignore_eos": True}
+
+
+class BenchTarget(Target, Protocol):
+    """A target that tells what it understands."""
+
+    async def takes(self, body: Mapping[str, Any]) -> bool:
+        """Whether it accepts a request; False if it says that a field is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a benchmark asks. At most one of `concurrency`, `rate` and `trace` is given."""
+
+    chat: bool = True
+    concurrency: int | None = None  # requests kept under way; 1 if there is neither of the others
+    rate: float | None = None  # requests a second
+    trace: Path | None = None
+    speed: float = 1.0  # of the trace
+    requests: int | None = None  # None: DEFAULT_REQUESTS, or all of the trace, or by `seconds`
+    seconds: float | None = None  # after which no request is begun
+    prompt_tokens: Lengths = Lengths(128, 128)  # noqa: RUF009  # it is frozen
+    output_tokens: Lengths = Lengths(64, 64)  # noqa: RUF009
+    may_stop: bool = False
+    warmup: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        given = [n for n in ("concurrency", "rate", "trace") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise UsageError(
+                f"--{' and --'.join(given)} exclude each other: requests are kept under way, or "
+                "come at random times, or at those of a trace"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {n: str(v) if isinstance(v, Lengths | Path) else v for n, v in values.items()}
+
+    def __str__(self) -> str:
+        """What is asked, in a few words."""
+        how = f"{self.concurrency or 1} under way"
+        if self.rate is not None:
+            how = f"{self.rate:g} a second at random times"
+        if self.trace is not None:
+            how = f"trace {self.trace.name}" + (f" x{self.speed:g}" if self.speed != 1 else "")
+        return how
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of it."""
+
+    outcomes: list[Outcome]  # warm-up is not among them
+    exact: bool  # answers were as long as asked for
+
+
+async def measure(target: BenchTarget, plan: Plan, progress: Progress | None = None) -> Measured:
+    """Carry out a plan.
+
+    Raises:
+        UsageError: the trace cannot be read, or the target does not answer.
+    """
+    report = progress or (lambda what, done, total: None)
+    rows = trace.read(plan.trace)[: plan.requests] if plan.trace else []
+    shape = await _shape(target, plan)
+    size = await workload.sizing(target, shape, plan.seed)
+    await _warm_up(target, plan, shape, size, report)
+    total = len(rows) or plan.requests or (None if plan.seconds else DEFAULT_REQUESTS)
+    done = 0
+
+    def one(outcome: Outcome) -> None:
+        nonlocal done
+        done += 1
+        if total:
+            report("bench", done, total)
+
+    limits: dict[str, Any] = {"requests": total, "seconds": plan.seconds, "done": one}
+    asks = _asks(plan, shape, size, rows)
+    if plan.rate is None and not rows:
+        outcomes = await closed_loop(target, asks, concurrency=plan.concurrency or 1, **limits)
+    else:
+        outcomes = await open_loop(target, asks, **limits)
+    return Measured(outcomes, not plan.may_stop and shape.extra is not None)
+
+
+async def _shape(target: BenchTarget, plan: Plan) -> Shape:
+    """With what makes answers as long as asked for, if the target knows it."""
+    plain = Shape(chat=plan.chat)
+    exact = Shape(chat=plan.chat, extra=_NO_STOP)
+    if plan.may_stop or not await target.takes(exact.body("the", 1)):
+        return plain
+    return exact
+
+
+async def _warm_up(
+    target: BenchTarget, plan: Plan, shape: Shape, size: Sizing, report: Progress
+) -> None:
+    def done(outcome: Outcome) -> None:
+        report("warm up", 1, 1)
+
+    asks = workload.random_asks(
+        shape, size, plan.prompt_tokens, plan.output_tokens, f"warm-up {plan.seed}"
+    )
+    clients = min(plan.concurrency or 1, plan.warmup)
+    if clients:
+        await closed_loop(target, asks, concurrency=clients, requests=plan.warmup, done=done)
+
+
+def _asks(plan: Plan, shape: Shape, size: Sizing, rows: list[dict[str, Any]]) -> Iterator[Ask]:
+    if rows:
+        return trace.asks(rows, shape, size, plan.output_tokens.high, plan.speed, plan.seed)
+    asks = workload.random_asks(shape, size, plan.prompt_tokens, plan.output_tokens, plan.seed)
+    return asks if plan.rate is None else workload.at_rate(asks, plan.rate, plan.seed)

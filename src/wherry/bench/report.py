@@ -1,0 +1,118 @@
+"""Numbers of a benchmark: percentiles of what requests waited for, and rates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .outcome import Outcome
+
+PERCENTILES = (50, 90, 99)
+LATENCIES = {
+    "ttft": "first token (TTFT)",  # from when the request was due
+    "tpot": "each further token (TPOT)",  # mean of a request
+    "itl": "between pieces (ITL)",  # a piece may have several tokens
+    "e2e": "whole answer (E2E)",
+}
+
+
+def ttft(outcome: Outcome) -> float | None:
+    """Seconds to the first piece of text; None if there was none."""
+    return outcome.pieces[0] - outcome.due if outcome.pieces else None
+
+
+def tpot(outcome: Outcome) -> float | None:
+    """Seconds for each token after the first; None where there is one token, or one piece."""
+    if len(outcome.pieces) < 2 or outcome.output_tokens < 2:
+        return None
+    return (outcome.pieces[-1] - outcome.pieces[0]) / (outcome.output_tokens - 1)
+
+
+def gaps(outcome: Outcome) -> Iterator[float]:
+    """Seconds between pieces of text."""
+    return (b - a for a, b in zip(outcome.pieces, outcome.pieces[1:], strict=False))
+
+
+def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """Milliseconds of the requests that did not fail; the keys are those of LATENCIES."""
+    whole = [o for o in outcomes if o.error is None]
+    found: dict[str, Iterable[float | None]] = {
+        "ttft": map(ttft, whole),
+        "tpot": map(tpot, whole),
+        "itl": (gap for o in whole for gap in gaps(o)),
+        "e2e": (o.ended - o.due for o in whole),
+    }
+    return {name: [1e3 * v for v in values if v is not None] for name, values in found.items()}
+
+
+def spread(values: Sequence[float]) -> dict[str, float] | None:
+    """Mean and percentiles, between two values by their distance; None of nothing."""
+    if not values:
+        return None
+    found = np.percentile(values, PERCENTILES)
+    named = {f"p{p}": round(float(v), 3) for p, v in zip(PERCENTILES, found, strict=True)}
+    return {"mean": round(float(np.mean(values)), 3), **named, "max": round(max(values), 3)}
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """All numbers, ready for JSON. Times are in milliseconds, but for `seconds`.
+
+    Tokens, rates and latencies are of the requests that did not fail; `seconds` is from when the
+    first request was due to the end of the last.
+    """
+    whole = [o for o in outcomes if o.error is None]
+    seconds = max(o.ended for o in outcomes) - min(o.due for o in outcomes) if outcomes else 0.0
+    counts = {
+        "prompt": sum(o.prompt_tokens for o in whole),
+        "cached": sum(o.cached_tokens for o in whole),
+        "output": sum(o.output_tokens for o in whole),
+    }
+    return {
+        "requests": len(outcomes),
+        "failed": len(outcomes) - len(whole),
+        "errors": dict(Counter(o.error for o in outcomes if o.error is not None).most_common()),
+        "seconds": round(seconds, 4),
+        "most_at_once": _most_at_once(outcomes),
+        "tokens": counts,
+        "tokens_counted_by": "usage" if all(o.has_usage for o in whole) else "pieces of text",
+        "prompt_tokens": spread([float(o.prompt_tokens) for o in whole]),
+        "output_tokens": spread([float(o.output_tokens) for o in whole]),
+        "per_second": {
+            "requests": _rate(len(whole), seconds),
+            "prompt_tokens": _rate(counts["prompt"], seconds),
+            "output_tokens": _rate(counts["output"], seconds),
+        },
+        "milliseconds": {name: spread(values) for name, values in latencies(outcomes).items()},
+        "client_late_milliseconds": spread([1e3 * (o.sent - o.due) for o in outcomes]),
+    }
+
+
+def record(outcome: Outcome, begin: float) -> dict[str, Any]:
+    """One request, ready for JSON; times are seconds after `begin`."""
+    return {
+        "due": round(outcome.due - begin, 6),
+        "sent": round(outcome.sent - begin, 6),
+        "ended": round(outcome.ended - begin, 6),
+        "pieces": [round(when - begin, 6) for when in outcome.pieces],
+        "prompt_tokens": outcome.prompt_tokens,
+        "cached_tokens": outcome.cached_tokens,
+        "output_tokens": outcome.output_tokens,
+        "error": outcome.error,
+    }
+
+
+def _rate(count: int, seconds: float) -> float:
+    return round(count / seconds, 3) if seconds else 0.0
+
+
+def _most_at_once(outcomes: Sequence[Outcome]) -> int:
+    """Requests that were under way together, at most."""
+    changes = sorted([(o.sent, 1) for o in outcomes] + [(o.ended, -1) for o in outcomes])
+    now = most = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most

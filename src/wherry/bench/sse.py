@@ -1,0 +1,32 @@
+"""Server-sent events, as OpenAI's API uses them: each has one line of data.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from __future__ import annotations
+
+DONE = b"[DONE]"
+
+
+class Events:
+    """Cuts a stream into the data of its events, with the time at which each was whole."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[float, bytes]] = []
+        self.others: list[bytes] = []  # lines that are no data: what is no stream has them
+        self._rest = b""
+
+    def feed(self, when: float, data: bytes) -> None:
+        """Add a piece of the stream."""
+        lines = (self._rest + data if self._rest else data).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            if line.startswith(b"data:"):
+                self.found.append((when, line[5:].strip()))
+            elif line.strip():
+                self.others.append(line)
+
+    @property
+    def text(self) -> bytes:
+        """All that is no event: the body of an answer that is no stream."""
+        return b"\n".join([*self.others, self._rest])

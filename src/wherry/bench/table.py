@@ -1,0 +1,56 @@
+"""The numbers of a benchmark for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .report import LATENCIES, PERCENTILES
+
+_NAME, _NUMBER = 26, 11  # columns
+_LATE_MS = 20.0  # of the client, beyond which its own delay is worth a word
+
+
+def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """`found` is what `report.summary` gives."""
+    failed = f", {found['failed']} failed" if found["failed"] else ""
+    yield title
+    yield (
+        f"{found['requests']} requests{failed}, at most {found['most_at_once']} at once, in "
+        f"{found['seconds']:,.1f} s: {found['per_second']['requests']:,.2f} a second"
+    )
+    yield ""
+    yield _row("tokens", ["in all", "a request", "a second"])
+    for name, label in (("prompt", "read"), ("output", "written")):
+        each = found[f"{name}_tokens"] or {"mean": 0.0}
+        per_second = found["per_second"][f"{name}_tokens"]
+        numbers = [f"{found['tokens'][name]:,}", f"{each['mean']:,.1f}", f"{per_second:,.1f}"]
+        yield _row(label, numbers)
+    if cached := found["tokens"]["cached"]:
+        share = cached / max(1, found["tokens"]["prompt"])
+        yield _row("read from a cache", [f"{cached:,}", f"{share:.0%}", ""])
+    yield ""
+    yield _row("milliseconds", ["mean", *(f"p{p}" for p in PERCENTILES), "max"])
+    for name, label in LATENCIES.items():
+        values = found["milliseconds"][name]
+        yield _row(label, [f"{v:,.1f}" for v in values.values()] if values else ["-"])
+    yield from _notes(found)
+
+
+def _notes(found: Mapping[str, Any]) -> Iterator[str]:
+    late = found["client_late_milliseconds"]
+    notes = [f"{count} failed: {text}" for text, count in found["errors"].items()]
+    if found["tokens_counted_by"] != "usage":
+        notes.append("The server sends no usage: tokens written are pieces of text.")
+    if late and late["p99"] > _LATE_MS:
+        notes.append(
+            f"This client was up to {late['max']:,.0f} ms late to send: it is too slow for this "
+            "load, or the machine is busy."
+        )
+    if notes:
+        yield ""
+        yield from notes
+
+
+def _row(name: str, numbers: list[str]) -> str:
+    return (f"{name:<{_NAME}}" + "".join(f"{n:>{_NUMBER}}" for n in numbers)).rstrip()

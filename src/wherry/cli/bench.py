@@ -1,0 +1,199 @@
+"""`wherry bench`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from wherry.errors import UsageError, WherryError
+
+from . import options
+from .progress import shown
+
+if TYPE_CHECKING:
+    from wherry.bench.measure import BenchTarget, Measured, Plan
+    from wherry.runtime.load.options import LoadOptions
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_POSITIVE = click.FloatRange(0, min_open=True)
+_workload = options.stack(
+    click.option("--concurrency", type=click.IntRange(1), help="Requests under way; default: 1."),
+    click.option(
+        "--rate",
+        type=_POSITIVE,
+        help="Requests a second, at random times (a Poisson process), in place of --concurrency.",
+    ),
+    click.option(
+        "--trace",
+        type=_FILE,
+        help="Requests and times of FILE, in place of --concurrency: JSON lines, Mooncake's or "
+        '{"at": 0.5, "prompt_tokens": 128, "max_tokens": 64}.',
+    ),
+    click.option(
+        "--speed", type=_POSITIVE, default=1.0, show_default=True, help="Of --trace; 2: twice."
+    ),
+    click.option(
+        "--requests", type=click.IntRange(1), help="To measure; default: 32, or the whole trace."
+    ),
+    click.option(
+        "--duration", type=_POSITIVE, metavar="SECONDS", help="Begin no request after that."
+    ),
+    click.option(
+        "--prompt-tokens", default="128", show_default=True, metavar="N|N-M", help="Of each prompt."
+    ),
+    click.option(
+        "--output-tokens", default="64", show_default=True, metavar="N|N-M", help="Of each answer."
+    ),
+    click.option(
+        "--may-stop", is_flag=True, help="Let the model end answers before --output-tokens."
+    ),
+    click.option(
+        "--endpoint",
+        type=click.Choice(["chat", "completions"]),
+        default="chat",
+        show_default=True,
+        help="What is asked for.",
+    ),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0),
+        default=2,
+        show_default=True,
+        help="Requests before those that are measured.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of prompts and times."),
+)
+
+
+@click.command("bench")
+@click.argument("model", required=False)
+@click.option("--url", help="A server of OpenAI's API: http://127.0.0.1:8000.")
+@click.option("--api-key", help="The server's key; default: WHERRY_API_KEY.")
+@click.option(
+    "--timeout", type=_POSITIVE, default=600.0, show_default=True, help="Seconds of one request."
+)
+@_workload
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with every request.")
+@click.option("--plot", type=_FILE, metavar="FILE.svg", help="Write a picture, too.")
+@click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together, of MODEL.")
+@options.load
+@click.pass_context
+def bench_command(
+    ctx: click.Context,
+    /,
+    model: str | None,
+    url: str | None,
+    api_key: str | None,
+    timeout: float,
+    as_json: bool,
+    plot: Path | None,
+    **typed: Any,
+) -> None:
+    """Measure throughput and latency of a server (--url), or of MODEL in this process.
+
+    With --url MODEL is its name there; default: the first that the server lists. Prompts are random
+    words, sized by the server's own counts; tokens are those of its usage. TTFT and E2E count from
+    when a request was due. Ends with 1 if every request failed.
+    """
+    loading, fields = options.split(typed)
+    plan = _plan(fields)
+    if plot and plot.suffix.lower() != ".svg":
+        raise UsageError(f"{plot} is no .svg. Type: --plot {plot.with_suffix('.svg')}")
+    if url is not None:
+        _no_load_options(ctx, loading)
+        target, measured = asyncio.run(_server(url, model, api_key, timeout, plan))
+    elif model is not None:
+        target, measured = _engine(model, loading, plan)
+    else:
+        raise UsageError("There is nothing to measure. Type: wherry bench MODEL, or --url URL")
+    _show(target, plan, measured, as_json, plot)
+
+
+def _plan(fields: Mapping[str, Any]) -> Plan:
+    from wherry.bench.measure import Plan
+    from wherry.bench.workload import Lengths
+
+    given = dict(fields)
+    given["chat"] = given.pop("endpoint") == "chat"
+    given["seconds"] = given.pop("duration", None)
+    for name in ("prompt_tokens", "output_tokens"):
+        given[name] = Lengths.parse(given[name])
+    return Plan(**given)
+
+
+def _no_load_options(ctx: click.Context, loading: LoadOptions) -> None:
+    """Options of a model in this process mean nothing to a server."""
+    typed = [
+        f"--{name.replace('_', '-')}"
+        for name in loading
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
+    if typed:
+        raise UsageError(f"{', '.join(sorted(typed))}: with --url the server has chosen that.")
+
+
+async def _server(
+    url: str, model: str | None, api_key: str | None, timeout: float, plan: Plan
+) -> tuple[str, Measured]:
+    from wherry import settings
+    from wherry.bench.connection import Address
+    from wherry.bench.http_target import HttpTarget
+
+    key = api_key or settings.api_key()
+    target = HttpTarget(Address.parse(url), model or "", key, timeout)
+    if model is None:
+        listed = await target.models()
+        if not listed:
+            raise UsageError(f"{target.name} lists no model. Type its name: wherry bench MODEL")
+        target.model = listed[0]
+    return await _measured(target, plan)
+
+
+def _engine(model: str, loading: LoadOptions, plan: Plan) -> tuple[str, Measured]:
+    from wherry.bench.engine_target import EngineTarget
+    from wherry.runtime import AsyncMLCEngine
+
+    with shown() as progress:
+        engine = AsyncMLCEngine(model, **(loading | {"progress": progress}))
+    try:
+        return asyncio.run(_measured(EngineTarget(engine, model), plan))
+    finally:
+        engine.loaded.close()
+
+
+async def _measured(target: BenchTarget, plan: Plan) -> tuple[str, Measured]:
+    from wherry.bench.measure import measure
+
+    try:
+        with shown() as progress:
+            return target.name, await measure(target, plan, progress)
+    finally:
+        await target.close()
+
+
+def _show(target: str, plan: Plan, measured: Measured, as_json: bool, plot: Path | None) -> None:
+    from wherry.artifact import write_atomically
+    from wherry.bench import picture, report, table
+
+    title = f"{target}: {plan}"
+    summary = report.summary(measured.outcomes)
+    if plot:
+        write_atomically(plot, picture.svg(title, measured.outcomes))
+    if as_json:
+        made = {"target": target, "workload": plan.record(), "exact_lengths": measured.exact}
+        begin = min((o.due for o in measured.outcomes), default=0.0)
+        rows = [report.record(o, begin) for o in measured.outcomes]
+        click.echo(json.dumps(made | summary | {"each": rows}))
+    else:
+        for line in table.lines(title, summary):
+            click.echo(line)
+        if not measured.exact and not plan.may_stop:
+            click.echo("The server has no ignore_eos: answers may be shorter than asked for.")
+    if summary["failed"] == summary["requests"]:
+        raise WherryError("Every request failed; the reasons are above.")
