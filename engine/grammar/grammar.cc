@@ -12,7 +12,6 @@ namespace {
 // library's 2,000 refuse unions of ordinary tools. An item takes some 50 ns of a mask.
 constexpr size_t kMaxItemsInRow = 10'000;
 constexpr size_t kMaxErrorLength = 1'000;      // bytes
-constexpr char kNoise[] = "\n<non-verbose/>";  // ends the library's errors
 
 LlgMatcher* compile(const Vocabulary& vocabulary, const std::string& kind,
                     const std::string& text) {
@@ -55,7 +54,7 @@ Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, const std::string
   if (fresh_->error() == nullptr && (fresh_->stopped() || fresh_->fill(bits.data()))) return;
   const char* reason = fresh_->error();
   std::string shown = reason == nullptr ? "no token of the vocabulary can begin it" : reason;
-  shown = shown.substr(0, shown.find(kNoise));
+  shown = shown.substr(0, shown.find(kLlgNoise));
   if (shown.size() > kMaxErrorLength) shown = shown.substr(0, kMaxErrorLength) + " ...";
   throw Error(WHERRY_INVALID_ARGUMENT, shown);
 }

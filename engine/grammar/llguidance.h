@@ -9,6 +9,8 @@
 
 namespace wherry {
 
+constexpr char kLlgNoise[] = "\n<non-verbose/>";  // ends its errors
+
 struct LlgTokenizer;
 struct LlgMatcher;
 

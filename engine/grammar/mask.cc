@@ -13,7 +13,6 @@ constexpr size_t kWordBits = 32;
 // Words of a mask that are not 0, beyond which the text is inside a string, or the like: there the
 // next token is hardly ever forced, and masks are dearest.
 constexpr size_t kWide = 64;
-constexpr char kNoise[] = "\n<non-verbose/>";  // ends the library's errors
 
 bool bit(const std::vector<uint32_t>& bits, size_t index) {
   return index / kWordBits < bits.size() && (bits[index / kWordBits] >> index % kWordBits & 1) != 0;
@@ -139,8 +138,7 @@ bool Mask::fail() {
 }
 
 bool Mask::fail(std::string reason) {
-  const size_t noise = reason.find(kNoise);
-  error_ = "structured output: " + reason.substr(0, noise);
+  error_ = "structured output: " + reason.substr(0, reason.find(kLlgNoise));
   return false;
 }
 
