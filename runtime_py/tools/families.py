@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from wherry.errors import UsageError
 
 from .call_object import CallObject
-from .format import Format, call_id, short_id
+from .format import Format, call_id, short, short_id
 from .formats.braces import Braces
 from .formats.harmony import Harmony
 from .formats.headed import Headed
@@ -35,6 +35,9 @@ class Family:
         format: how it writes.
         new_id: makes the id of a call.
         stops: special tokens that end an answer.
+        known_id: what the template is told for an id that may have come from elsewhere.
+        thinking_field: whether earlier reasoning is a message's "thinking" to the template.
+        channels: whether all text comes in the format, calls or none.
     """
 
     name: str
@@ -42,6 +45,9 @@ class Family:
     format: Format
     new_id: Callable[[], str] = call_id
     stops: tuple[str, ...] = ()
+    known_id: Callable[[str], str] = str
+    thinking_field: bool = False
+    channels: bool = False
 
 
 _HERMES = Tagged(("<tool_call>",), "</tool_call>", space="\n")
@@ -83,7 +89,14 @@ GENERIC = Family(
 )
 
 FAMILIES = (
-    Family("harmony", ("<|channel|>", "<|message|>"), Harmony(), stops=("<|call|>", "<|return|>")),
+    Family(
+        "harmony",
+        ("<|channel|>", "<|message|>"),
+        Harmony(),
+        stops=("<|call|>", "<|return|>"),
+        thinking_field=True,
+        channels=True,
+    ),
     Family(
         "deepseek-v3",
         ("<｜tool▁calls▁begin｜>", "```json"),
@@ -122,8 +135,8 @@ FAMILIES = (
             section_end="<|tool_calls_section_end|>",
         ),
     ),
-    Family("mistral", ("[TOOL_CALLS]", "[ARGS]"), Mistral(named=True), short_id),
-    Family("mistral-list", ("[TOOL_CALLS]",), Mistral(), short_id),
+    Family("mistral", ("[TOOL_CALLS]", "[ARGS]"), Mistral(named=True), short_id, known_id=short),
+    Family("mistral-list", ("[TOOL_CALLS]",), Mistral(), short_id, known_id=short),
     Family(
         "cohere",
         ("<|START_ACTION|>",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import string
 from abc import ABC, abstractmethod
@@ -24,6 +25,15 @@ def call_id() -> str:
 def short_id() -> str:
     """Nine letters and digits, which Mistral's templates insist on."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(9))
+
+
+def short(given: str) -> str:
+    """An id of nine letters and digits for one that may be of another form."""
+    if len(given) == 9 and given.isascii() and given.isalnum():
+        return given
+    digest = hashlib.sha256(given.encode(errors="surrogatepass")).digest()
+    number = int.from_bytes(digest[:8], "big")
+    return "".join(_ALPHABET[number // 62**i % 62] for i in range(9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +71,13 @@ class Rule:
         name: the tool's.
         schema: JSON Schema of its arguments, which can be enforced as a whole.
         text: the same as the grammars' library takes it.
+        open: the schema could not be enforced, and was not asked to be: any arguments will do.
     """
 
     name: str
     schema: Mapping[str, Any]
     text: str
+    open: bool = False
 
 
 class Format(ABC):
@@ -113,6 +125,10 @@ class Format(ABC):
         call = self.grammar(lark, rules, lark.up_to(self.begins[0]), several=False)
         text = lark.rule(ANY, lexeme=True)
         return f"({lark.rule(call)}){'*' if several else '?'} {text}"
+
+    def answer(self, lark: Lark, body: str) -> str:
+        """The expression of an output, after its reasoning, whose text is `body`."""
+        return body
 
     def read(self, s: Scanner, out: Output, tools: Tools) -> Steps[None]:
         """Take a whole output, after its reasoning."""

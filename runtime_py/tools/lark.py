@@ -56,7 +56,7 @@ class Lark:
 
     def rule(self, expression: str, *, lexeme: bool = False, lazy: bool = False) -> str:
         """Name an expression; a lexeme is what one regular expression reads."""
-        name = f"{'T' if lexeme else 'r'}{len(self._rules)}"
+        name = f"{'WHERRY_' if lexeme else 'wherry_'}{len(self._rules)}"
         name += "[lazy]" if lazy else ""
         self._rules.append(f"{name}: {expression}\n")
         return name.removesuffix("[lazy]")

@@ -89,6 +89,9 @@ class Braces(Format):
 
     def _members(self, lark: Lark, rule: Rule) -> str:
         """As the template writes them: sorted by their names, what must be there and what may."""
+        if rule.open:
+            one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
+            return f'({one} ("," {one})*)?'
         required = rule.schema.get("required", ())
         properties = rule.schema.get("properties", {})
         first = sorted(key for key in properties if key in required)

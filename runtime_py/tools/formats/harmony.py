@@ -57,11 +57,10 @@ class Harmony(Format):
         if to := _TO.search(header):
             out.begin(to[1])
             if (yield from s.space()) == "{":
-                whole = yield from value(s, out.arguments, _ENDS[1])
+                out.end(whole=(yield from value(s, out.arguments, _ENDS[1])))
                 yield from s.until(_ENDS, lambda _: None)
             else:
-                whole = bool((yield from s.until(_ENDS, out.arguments)))
-            out.end(whole=whole)
+                out.end(whole=bool((yield from s.until(_ENDS, out.arguments))))
             return
         if header.partition(_CHANNEL)[2].strip().startswith("analysis"):
             out.think()
@@ -84,9 +83,12 @@ class Harmony(Format):
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
         """See Format."""
-        final = f"{lark.text('final' + _MESSAGE)} {lark.rule(ANY, lexeme=True)}"
         call = self.grammar(lark, rules, lark.text(_CHANNEL), several=False)
-        return lark.either([call, f"{self._before(lark)} {lark.text(_CHANNEL)} {final}"])
+        return lark.either([call, self.answer(lark, lark.rule(ANY, lexeme=True))])
+
+    def answer(self, lark: Lark, body: str) -> str:
+        """See Format."""
+        return f"{self._before(lark)} {lark.text(f'{_CHANNEL}final{_MESSAGE}')} {body}"
 
     def _before(self, lark: Lark) -> str:
         """Messages of reasoning, and what is said before calls."""

@@ -6,6 +6,7 @@ alone is taken as it stands, anything else is read as JSON if it is that, else a
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -120,9 +121,15 @@ class Markup(Format):
             if not (yield from self._value(s, out.arguments, kinds)):
                 out.end(whole=False)
                 return
-        whole = not self.call_end or (yield from s.accept(self.call_end)) or not s.ended
+        rest = s.text[s.at :]
+        if s.ended and any(t.startswith(rest) for t in (self.key, self.call_end or self.outer_end)):
+            s.at += len(rest)  # the output was cut off before a mark was whole
+            out.end(whole=False)
+            return
+        if self.call_end:
+            yield from s.accept(self.call_end)
         out.arguments("}")
-        out.end(whole=whole)
+        out.end()
 
     def _value(self, s: Scanner, emit: Emit, kinds: Sequence[str]) -> Steps[bool]:
         """Hand on a value as JSON; whether it came to its end."""
@@ -161,6 +168,9 @@ class Markup(Format):
         return f"{lead} {rest}{more}"
 
     def _elements(self, lark: Lark, rule: Rule) -> str:
+        if rule.open:
+            head = f'{lark.text(self.key)} /[^<>"=\\s]+/ {lark.text(self.line.join(self.keyed))}'
+            return f"({head} {lark.up_to(self.ended)} {lark.text(self.line)})*"
         required = rule.schema.get("required", ())
         made = []
         for key, schema in rule.schema.get("properties", {}).items():
@@ -206,9 +216,13 @@ def _as_json(text: str, kinds: Sequence[str]) -> str:
         return json.dumps(_PYTHON[bare])
     try:
         json.loads(bare)
-    except ValueError:
+        return bare
+    except (ValueError, RecursionError):
+        pass
+    try:  # as templates that print values with Python's own words have taught some models
+        return json.dumps(ast.literal_eval(bare), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return json.dumps(text, ensure_ascii=False)
-    return bare
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

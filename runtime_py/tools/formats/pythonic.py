@@ -60,7 +60,7 @@ class Pythonic(Format):
             s.at += 1
         if begin and self.end:
             yield from s.space()
-            yield from s.accept(self.end)
+            yield from s.accept(self.end.lstrip())
         return True
 
     def _call(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
@@ -119,6 +119,9 @@ class Pythonic(Format):
         return free_or(lark, "[", self.grammar(lark, rules, "", several=several))
 
     def _rule(self, lark: Lark, rule: Rule) -> str:
+        if rule.open:
+            one = f'/[A-Za-z_][A-Za-z0-9_]*/ "=" {lark.json({}, {})}'
+            return f'{lark.text(rule.name + "(")} ({one} (", " {one})*)? {lark.text(")")}'
         required = rule.schema.get("required", ())
         properties = rule.schema.get("properties", {})
         ordered = sorted(properties, key=lambda key: key not in required)
