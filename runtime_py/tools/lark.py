@@ -41,7 +41,8 @@ class Lark:
         first = self._split.split(literal)[1:2] if self._split else []
         if first and literal.startswith(first[0]):
             return f"{self.rule(ANY, lexeme=True)} {self.text(literal)}"
-        return self.rule(f"{ANY} {json.dumps(literal, ensure_ascii=False)}", lexeme=True, lazy=True)
+        text = self.rule(ANY, lexeme=True)
+        return self.rule(f"{text} {json.dumps(literal, ensure_ascii=False)}", lazy=True)
 
     def json(self, schema: Any, root: Mapping[str, Any]) -> str:
         """A value of this schema, whose definitions lie in `root`, as JSON.

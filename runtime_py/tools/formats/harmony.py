@@ -79,19 +79,27 @@ class Harmony(Format):
         for rule in rules:
             header = f"commentary to=functions.{rule.name} {_CONSTRAIN}json{_MESSAGE}"
             calls.append(f"{lark.text(header)} %json {rule.text}")
-        return f"{self._before(lark)} {lead} {lark.either(calls)}"
+        return f"{lead} {lark.either(calls)}"
+
+    def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
+        """See Format."""
+        calls = self.grammar(lark, rules, lark.text(_CHANNEL), several=False)
+        return f"{self._before(lark, 'analysis')} {calls}"
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
         """See Format."""
         call = self.grammar(lark, rules, lark.text(_CHANNEL), several=False)
-        return lark.either([call, self.answer(lark, lark.rule(ANY, lexeme=True))])
+        said = self._before(lark, "analysis", "commentary")
+        return lark.either([f"{said} {call}", self.answer(lark, lark.rule(ANY, lexeme=True))])
 
     def answer(self, lark: Lark, body: str) -> str:
         """See Format."""
-        return f"{self._before(lark)} {lark.text(f'{_CHANNEL}final{_MESSAGE}')} {body}"
+        said = self._before(lark, "analysis", "commentary")
+        return f"{said} {lark.text(f'{_CHANNEL}final{_MESSAGE}')} {body}"
 
-    def _before(self, lark: Lark) -> str:
-        """Messages of reasoning, and what is said before calls."""
+    def _before(self, lark: Lark, *channels: str) -> str:
+        """Messages that come first: of reasoning, and what is said before calls."""
         message = f"{lark.text(_MESSAGE)} {lark.rule(ANY, lexeme=True)}"
         end = lark.text(f"<|end|>{_START}assistant")
-        return f'({lark.text(_CHANNEL)} ("analysis" | "commentary") {message} {end})*'
+        names = " | ".join(map(lark.text, channels))
+        return f"({lark.text(_CHANNEL)} ({names}) {message} {end})*"

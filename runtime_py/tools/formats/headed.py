@@ -103,7 +103,7 @@ class Headed(Format):
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """See Format."""
-        number = f"{lark.text(self.tag)} /[A-Za-z0-9]+/ " if self.tag and self.whole_id else ""
+        number = f"{lark.text(self.tag)} /[0-9]{{1,4}}/ " if self.tag and self.whole_id else ""
         calls = [
             f"{lark.text(self.before + rule.name)} {number}"
             f"{lark.text(self.middle[0])} %json {rule.text} "
