@@ -58,15 +58,15 @@ Part = Text | Reasoning | CallBegin | CallArguments | CallEnd
 
 
 class Parser(Protocol):
-    """From the text of one choice to its parts.
+    """From the text of one choice to its parts."""
 
-    Attributes:
-        reasoning: whether what comes next is reasoning, as far as can be told.
-        done: what was asked for is there, and the rest is not wanted.
-    """
+    @property
+    def reasoning(self) -> bool:
+        """Whether what comes next is reasoning, as far as can be told."""
 
-    reasoning: bool
-    done: bool
+    @property
+    def done(self) -> bool:
+        """Whether what was asked for is there, and the rest is not wanted."""
 
     def push(self, text: str) -> list[Part]:
         """What this text adds. How a text is cut does not change its parts, joined."""

@@ -24,6 +24,7 @@ from ..request.plan import Plan, Planner, prompts_of
 from ..request.shapes import ChatRequest, CompletionRequest, R, parse, unknown
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer
+from ..tools.dialect import Dialect
 from . import loading
 from .options import LoadOptions, checked, for_compiler
 
@@ -40,6 +41,7 @@ class LoadedModel:
         context: tokens of one request; None: the library's. A smaller KV cache bounds it.
         max_batch: rows that the core decodes together.
         use: of the folder that the model comes from; it ends when the model is closed.
+        tool_format: how it calls tools (wherry.runtime.tools.families); None: its template tells.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class LoadedModel:
         context: int | None = None,
         max_batch: int = 1,
         use: Use | None = None,
+        tool_format: str | None = None,
     ) -> None:
         self.name = name
         self.tokenizer = tokenizer
@@ -66,6 +69,7 @@ class LoadedModel:
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
             defaults=defaults or {},
             compile_grammar=self._compile_grammar,
+            dialect=Dialect(template, tool_format) if template else None,
         )
         self.dispatcher = Dispatcher(core)
         self._use = use
@@ -105,6 +109,7 @@ class LoadedModel:
                 context=config.get("context"),
                 max_batch=config.get("max_batch", 1),
                 use=use,
+                tool_format=options.get("tool_format"),
             )
 
         resolve = partial(loading.resolve, model, **for_compiler(options))

@@ -35,6 +35,7 @@ class LoadOptions(CompileOptions, total=False):
     prefix_cache_bytes: int | None  # that the folder may take; None: 1 GiB
     draft: str | Path | None  # a smaller model of the same tokenizer, that guesses ahead
     max_drafts: int | None  # tokens guessed ahead; None: none, with a draft model 4
+    tool_format: str | None  # how the model calls tools; None: its chat template tells
     max_slowdown: float | None  # of running answers by prompts that arrive; None: 2
 
 

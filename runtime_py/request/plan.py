@@ -14,10 +14,12 @@ from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer, TooManyTokens
+from ..tools.dialect import Dialect
+from ..tools.talk import Talk
 from .caller import Caller
 from .errors import RequestError
 from .sampling_fields import SamplingPlanner
-from .shapes import ChatRequest, CompletionRequest, Message, SamplingRequest
+from .shapes import ChatRequest, CompletionRequest, SamplingRequest
 
 MAX_PREDICTED = 16  # characters a token of a predicted output; what is beyond is not looked at
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
@@ -57,6 +59,7 @@ class Planner:
 
     `defaults` is generation_config.json (see SamplingPlanner); what it does not name has OpenAI's
     default (temperature 1, top_p 1). `compile_grammar` compiles what an output is held to.
+    `dialect` is what the template tells of the model.
     """
 
     tokenizer: Tokenizer
@@ -65,6 +68,7 @@ class Planner:
     vocab_size: int
     defaults: Mapping[str, Any]
     compile_grammar: Callable[[Constraint], OutputGrammar]
+    dialect: Dialect | None = None
 
     def chat(self, request: ChatRequest, caller: Caller) -> Plan:
         """Plan a chat.
@@ -81,22 +85,29 @@ class Planner:
                 param="messages",
                 code="no_chat_template",
             )
-        text = self.template.render(
-            [_plain_message(m, i) for i, m in enumerate(request.messages)],
-            variables=request.chat_template_kwargs,
-            caller=caller,
-        )
+        talk = Talk(request, self.dialect or Dialect(self.template), self.tokenizer)
+        text = self.template.render(talk.messages, variables=talk.variables, caller=caller)
         caller.check()
         prompt = self._encoded(text, caller, "messages", add_special_tokens=False)
         asked = request.max_completion_tokens or request.max_tokens or 0
         wanted = bool(request.logprobs)
         if request.top_logprobs and not wanted:
             raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
-        params = self._params(request, asked, request.top_logprobs or 0)
+        constraint = talk.constraint(text, self._constraint(request))
+        params = self._params(request, asked, request.top_logprobs or 0, constraint)
+        if not request.ignore_eos:
+            params = replace(params, stop_ids=(*params.stop_ids, *talk.stop_ids(params.stop_ids)))
         if predicted := _predicted_text(request):
-            text = predicted[: MAX_PREDICTED * self.context]
-            params = replace(params, prediction=tuple(self._prediction(text, caller)))
-        return self._plan(request, [prompt], params, wanted, "messages", continues=False)
+            predicted = predicted[: MAX_PREDICTED * self.context]
+            params = replace(params, prediction=tuple(self._prediction(predicted, caller)))
+        plan = self._plan(request, [prompt], params, wanted, "messages", continues=False)
+        return replace(
+            plan,
+            parser=talk.parser(text),
+            visible=talk.visible,
+            show_reasoning=request.include_reasoning is not False,
+            forced=talk.forced,
+        )
 
     def _prediction(self, text: str, caller: Caller) -> list[int]:
         caller.check()
@@ -117,7 +128,7 @@ class Planner:
         asked = request.max_tokens or COMPLETION_MAX_TOKENS
         if request.max_tokens is None and prompts:  # a default is not an error of the caller
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
-        params = self._params(request, asked, request.logprobs or 0)
+        params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
         wanted = request.logprobs is not None
         if request.echo and wanted:
             params = replace(params, prompt_logprobs=params.top_logprobs)
@@ -196,7 +207,9 @@ class Planner:
                 code="context_length_exceeded",
             )
 
-    def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
+    def _params(
+        self, request: SamplingRequest, max_tokens: int, top: int, constraint: Constraint | None
+    ) -> SamplingParams:
         planner = SamplingPlanner(
             tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
@@ -204,21 +217,20 @@ class Planner:
         return replace(
             params,
             top_logprobs=top,
-            grammar=self._grammar(request),
+            grammar=self.compile_grammar(constraint) if constraint else None,
             user=_number_of(request.safety_identifier or request.user),
             salt=_number_of(request.cache_salt),
             max_drafts=-1 if request.max_drafts is None else request.max_drafts,
         )
 
-    def _grammar(self, request: SamplingRequest) -> OutputGrammar | None:
-        """What the output is held to; blocks while it is compiled.
+    def _constraint(self, request: SamplingRequest) -> Constraint | None:
+        """What the request's own fields hold the output to.
 
         Raises:
             RequestError: it cannot be enforced.
         """
         asked = {name: getattr(request, name) for name in FIELDS}
-        constraint = constraint_of(asked, self.tokenizer.is_special)
-        return self.compile_grammar(constraint) if constraint else None
+        return constraint_of(asked, self.tokenizer.is_special)
 
 
 def _predicted_text(request: ChatRequest) -> str:
@@ -241,24 +253,3 @@ def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[An
     if isinstance(prompt, str) or not prompt or isinstance(prompt[0], int):
         return [prompt]
     return list(prompt)
-
-
-def _plain_message(message: Message, index: int) -> dict[str, Any]:
-    """A message as templates know it: content is one text (parts are joined without a separator).
-
-    OpenAI's newer name "developer" becomes "system", which templates were written for.
-    """
-    fields = message.model_dump(exclude_none=True)
-    content = message.content
-    if isinstance(content, list):
-        for i, part in enumerate(content):
-            if part.type not in ("text", "input_text") or part.text is None:
-                raise RequestError(
-                    f"Content of type {part.type!r} is not supported; this model reads text",
-                    param=f"messages[{index}].content[{i}].type",
-                )
-        content = "".join(part.text or "" for part in content)
-    fields["content"] = content or ""
-    if message.role == "developer":
-        fields["role"] = "system"
-    return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -10,6 +10,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    PrivateAttr,
     ValidationError,
 )
 from pydantic_core import PydanticCustomError
@@ -134,6 +135,17 @@ class SamplingRequest(_Shape, SamplingFields):
     guided_grammar: str | None = None
     grammar: str | None = None
     json_schema: dict[str, Any] | bool | None = None
+
+    _unused: list[str] = PrivateAttr(default_factory=list)
+
+    def note_unused(self, name: str) -> None:
+        """A field turned out to have no effect on this model."""
+        self._unused.append(name)
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """Fields of which `note_unused` was told."""
+        return self._unused
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -275,9 +287,11 @@ def request_error(error: ValidationError) -> RequestError:
 
 def ignored(request: SamplingRequest) -> list[str]:
     """Names of the fields that were sent and have no effect."""
-    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
+    extra = [n for n, value in (request.model_extra or {}).items() if value is not None]
+    return sorted([*extra, *request.unused])
 
 
 def unknown(request: SamplingRequest) -> list[str]:
     """Names among `ignored` that no version of the protocol knows: a caller's mistake."""
-    return [n for n in ignored(request) if n not in _NO_EFFECT and n not in _MEANINGFUL]
+    known = _NO_EFFECT | _MEANINGFUL.keys() | set(request.unused)
+    return [n for n in ignored(request) if n not in known]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jinja2
-from jinja2 import ext, nodes
+from jinja2 import ext, meta, nodes
 from jinja2.parser import Parser
 
 from wherry.errors import ModelError
@@ -83,6 +83,10 @@ class ChatTemplate:
         source: the template.
         special_tokens: variables of the template: "bos_token", "eos_token", ...
 
+    Attributes:
+        source: the template's text.
+        variables: names that the template looks at and does not set itself.
+
     Raises:
         ModelError: the template is not valid Jinja, or too large.
     """
@@ -92,9 +96,11 @@ class ChatTemplate:
             raise ModelError(
                 f"The chat template has {len(source)} characters; at most {MAX_SOURCE} are read"
             )
+        self.source = source
         self._environment = _environment()
         try:
             self._template = self._environment.from_string(source)
+            self.variables = meta.find_undeclared_variables(self._environment.parse(source))
         except jinja2.TemplateSyntaxError as e:
             raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
         except Exception as e:  # too deep for Jinja's compiler, or for Python's

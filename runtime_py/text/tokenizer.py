@@ -177,7 +177,12 @@ class Tokenizer:
 
     def is_special(self, name: str) -> bool:
         """Whether a name is that of a special token."""
-        return self.backend.token_to_id(name) in self.special_ids
+        return self.special_id(name) is not None
+
+    def special_id(self, name: str) -> int | None:
+        """The special token of a name; None if there is none."""
+        found = self.backend.token_to_id(name)
+        return found if found in self.special_ids else None
 
     def piece(self, token: int) -> bytes:
         """What one token stands for, specials by their name; for logprobs."""

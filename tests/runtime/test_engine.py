@@ -215,8 +215,10 @@ def test_wrong_arguments_are_all_named(engine):
     assert "top_p" in str(e.value)
     with pytest.raises(UsageError, match="max_token;"):
         engine.chat.completions.create(messages=HI, max_token=3)
-    with pytest.raises(RequestError, match="'tools'"):
-        engine.chat.completions.create(messages=HI, tools=[{"type": "function"}])
+    with pytest.raises(RequestError, match=r"tools\[0\].type"):
+        engine.chat.completions.create(messages=HI, tools=[{"type": "custom", "custom": {}}])
+    with pytest.raises(RequestError, match="'functions'"):
+        engine.chat.completions.create(messages=HI, functions=[{"name": "f"}])
     with pytest.raises(RequestError, match="prompt is empty"):
         engine.completions.create(prompt="")
     with pytest.raises(RequestError, match="token 4096"):

@@ -192,8 +192,8 @@ def test_context_overflow_names_the_numbers(client):
 
 def test_fields_without_effect_are_named(client):
     fields = {**HI, "service_tier": "auto", "store": True, "colour": 1, "seed": 3, "metadata": None}
-    response = client.post("/v1/chat/completions", json={**fields, "tools": []})
-    assert response.headers["x-wherry-ignored"] == "colour, service_tier, store, tools"
+    response = client.post("/v1/chat/completions", json={**fields, "functions": []})
+    assert response.headers["x-wherry-ignored"] == "colour, functions, service_tier, store"
     assert "x-wherry-ignored" not in client.post("/v1/chat/completions", json=HI).headers
     strange = client.post("/v1/chat/completions", json={**HI, "ü\r\nX: y": 1})
     assert strange.status_code == 200
@@ -203,7 +203,7 @@ def test_fields_without_effect_are_named(client):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("tools", [{"type": "function"}]),
+        ("function_call", {"name": "f"}),
         ("tool_choice", "required"),
         ("functions", [{}]),
         ("audio", {"voice": "x"}),

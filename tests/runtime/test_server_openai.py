@@ -108,9 +108,9 @@ def test_errors_carry_what_the_client_shows(client):
     assert e.value.param == "temperature"
     with pytest.raises(openai.BadRequestError) as e:
         client.chat.completions.create(
-            model="small", messages=HI, tools=[{"type": "function", "function": {"name": "f"}}]
+            model="small", messages=HI, functions=[{"name": "f", "parameters": {}}]
         )
-    assert e.value.param == "tools"
+    assert e.value.param == "functions"
     with pytest.raises(openai.BadRequestError) as e:
         client.completions.create(model="small", prompt=[5] * 600)
     assert e.value.code == "context_length_exceeded"

@@ -1,0 +1,144 @@
+"""A request's messages, as the model's template knows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..request.errors import RequestError
+from ..request.shapes import Message
+from ..request.tool_shapes import MessageCall, Tool
+from .dialect import Dialect
+
+_PREAMBLE = (
+    "You can call functions. Each line here describes one, as JSON:\n{tools}\n\n"
+    "To call a function, answer with nothing but a JSON object of its name and its arguments: "
+    '{{"name": "NAME", "arguments": {{...}}}}. To call several, answer with a list of such '
+    "objects. You get the results in the next message. Where no function helps, answer in words."
+)
+
+
+def conversation(
+    messages: Sequence[Message], tools: Sequence[Tool], dialect: Dialect
+) -> list[dict[str, Any]]:
+    """Messages for the template; content is one text, parts are joined without a separator.
+
+    OpenAI's newer name "developer" becomes "system", "function" becomes "tool": templates were
+    written for these. Where a template knows nothing of tools, a text tells the model of them, and
+    earlier calls and their results are texts too.
+
+    Raises:
+        RequestError: content that is not text.
+    """
+    names = _names_of_calls(messages)
+    plain = [_plain(m, i, names, dialect) for i, m in enumerate(messages)]
+    if dialect.native:
+        return plain
+    plain = _without_calls(plain)
+    return _with_preamble(plain, tools, dialect) if tools else plain
+
+
+def described(tool: Tool) -> dict[str, Any]:
+    """A tool as templates print it."""
+    made = tool.model_dump(exclude_none=True)
+    made["function"].pop("strict", None)
+    made["function"].setdefault("description", "")
+    made["function"]["parameters"] = tool.function.schema_of_arguments
+    return made
+
+
+def _names_of_calls(messages: Sequence[Message]) -> dict[str, str]:
+    return {c.id: c.function.name for m in messages for c in m.tool_calls or () if c.id is not None}
+
+
+def _plain(message: Message, index: int, names: Mapping[str, str], d: Dialect) -> dict[str, Any]:
+    fields = message.model_dump(exclude_none=True, exclude={"tool_calls", "reasoning"})
+    fields["content"] = _text(message, index)
+    if message.role == "developer":
+        fields["role"] = "system"
+    if message.role in ("tool", "function"):
+        fields["role"] = "tool"
+        fields.setdefault("name", names.get(message.tool_call_id or "", "unknown"))
+    if message.tool_call_id is not None:
+        fields["tool_call_id"] = d.family.known_id(message.tool_call_id)
+    if message.tool_calls:
+        fields["tool_calls"] = [_call(call, d) for call in message.tool_calls]
+    thoughts = message.reasoning_content or message.reasoning
+    if thoughts:
+        fields["reasoning_content"] = thoughts
+        if d.family.thinking_field and not (fields["content"] and message.tool_calls):
+            fields["thinking"] = thoughts
+    return fields
+
+
+def _text(message: Message, index: int) -> str:
+    if not isinstance(message.content, list):
+        return message.content or ""
+    for i, part in enumerate(message.content):
+        if part.type not in ("text", "input_text", "output_text") or part.text is None:
+            raise RequestError(
+                f"Content of type {part.type!r} is not supported; this model reads text",
+                param=f"messages[{index}].content[{i}].type",
+                code="unsupported_content",
+            )
+    return "".join(part.text or "" for part in message.content)
+
+
+def _call(call: MessageCall, dialect: Dialect) -> dict[str, Any]:
+    """A call with its arguments as the template wants them.
+
+    What is not the JSON of an object stays the text that it is: a model may have written it, and
+    should see what it wrote.
+    """
+    arguments: Any = call.function.arguments or "{}"
+    if dialect.takes_text and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    if not dialect.takes_text and isinstance(arguments, str):
+        arguments = _object(arguments)
+    function = {"name": call.function.name, "arguments": arguments}
+    made = {"type": "function", "function": function}
+    return made if call.id is None else {"id": dialect.family.known_id(call.id), **made}
+
+
+def _object(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found if isinstance(found, dict) else text
+
+
+def _without_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Calls and results as texts; results that follow each other are one message of the user."""
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        message = dict(message)
+        if calls := message.pop("tool_calls", None):
+            written = json.dumps([c["function"] for c in calls], ensure_ascii=False)
+            message["content"] = f"{message['content']}\n{written}".strip()
+        if message["role"] == "tool":
+            text = f"Result of {message['name']}:\n{message['content']}"
+            if made and made[-1].pop("results", False):
+                text = f"{made.pop()['content']}\n\n{text}"
+            message = {"role": "user", "content": text, "results": True}
+        made.append(message)
+    for message in made:
+        message.pop("results", None)
+    return made
+
+
+def _with_preamble(
+    messages: Sequence[dict[str, Any]], tools: Sequence[Tool], dialect: Dialect
+) -> list[dict[str, Any]]:
+    lines = (json.dumps(described(tool)["function"], ensure_ascii=False) for tool in tools)
+    text = _PREAMBLE.format(tools="\n".join(lines))
+    role = "system" if dialect.takes_system else "user"
+    made = [dict(m) for m in messages]
+    if made[0]["role"] == role:
+        made[0]["content"] = f"{made[0]['content']}\n\n{text}".strip()
+        return made
+    if role == "user":
+        made[0]["content"] = f"{text}\n\n{made[0]['content']}"
+        return made
+    return [{"role": "system", "content": text}, *made]

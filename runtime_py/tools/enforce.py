@@ -1,0 +1,133 @@
+"""What holds an output to calls of tools, to a schema, or to either; reasoning stays free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from wherry.errors import listing
+
+from ..grammar.audit import MAX_TEXT, SchemaProblems, prepared
+from ..grammar.constraint import Constraint
+from ..request.errors import RequestError
+from ..request.tool_shapes import Function
+from .families import Family
+from .format import Rule
+from .lark import Lark
+from .reasoning import Thoughts
+
+_START = re.compile(r"^start(?=\s*(?:\[[^\]]*\])?\s*:)", re.MULTILINE)
+
+
+class Enforcement:
+    """Builds the constraint of one request.
+
+    Args:
+        family: how calls are written; None: none are looked for.
+        thoughts: marks of the reasoning that may come first; None: none comes.
+        opened: whether the prompt has opened it.
+        special: the id of a special token of a name, else None.
+    """
+
+    def __init__(
+        self,
+        family: Family | None,
+        thoughts: Thoughts | None,
+        *,
+        opened: bool,
+        special: Callable[[str], int | None],
+    ) -> None:
+        self._family, self._thoughts, self._opened = family, thoughts, opened
+        names = (*(family.format.markers if family else ()), *(family.stops if family else ()))
+        if thoughts:
+            names = (*names, thoughts.begin, thoughts.end)
+        self._special, self._names = special, names
+
+    def _new(self) -> Lark:
+        return Lark(self._special, self._names)
+
+    def calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
+        """The output is calls of these tools.
+
+        Raises:
+            RequestError: a strict tool's parameters cannot be enforced.
+        """
+        lark, family = self._new(), self._known()
+        body = family.format.forced(lark, self._rules(tools), several=several)
+        return self._made(lark, body)
+
+    def text_or_calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
+        """The output is text, in which calls are held to the tools' parameters; raises as above."""
+        lark, family = self._new(), self._known()
+        return self._made(lark, family.format.free(lark, self._rules(tools), several=several))
+
+    def held(
+        self, base: Constraint, tools: Sequence[Function] = (), *, several: bool = True
+    ) -> Constraint:
+        """The output, after its reasoning, is what `base` says, or calls of tools."""
+        plain = not tools and self._thoughts is None
+        if plain and (self._family is None or not self._family.channels):
+            return base
+        lark = self._new()
+        body, rules = _embedded(lark, base)
+        if self._family is not None:
+            body = self._family.format.answer(lark, body)
+        if tools:
+            calls = self._known().format.forced(lark, self._rules(tools), several=several)
+            body = lark.either([body, calls])
+        made = self._made(lark, body)
+        return Constraint(made.kind, made.text + rules, base.param)
+
+    def _known(self) -> Family:
+        assert self._family is not None, "tools are only asked for with a family"
+        return self._family
+
+    def _made(self, lark: Lark, body: str) -> Constraint:
+        text = lark.made(self._after_thoughts(lark, body))
+        if len(text) > MAX_TEXT:
+            raise RequestError(
+                f"The tools have {len(text)} characters as a grammar; accepted are {MAX_TEXT}",
+                param="tools",
+                code="invalid_grammar",
+            )
+        return Constraint("lark", text, "tools")
+
+    def _after_thoughts(self, lark: Lark, body: str) -> str:
+        if self._thoughts is None:
+            return body
+        blanks = lark.rule(r"/[ \n]{0,4}/", lexeme=True)
+        rest = f"{lark.up_to(self._thoughts.end)} {blanks}"
+        if self._opened:
+            return f"{rest} {body}"
+        return f"({lark.text(self._thoughts.begin)} {rest})? {body}"
+
+    def _rules(self, tools: Sequence[Function]) -> list[Rule]:
+        rules, problems = [], []
+        for i, tool in enumerate(tools):
+            schema = tool.schema_of_arguments
+            schema = schema if "type" in schema else {"type": "object", **schema}
+            try:
+                rule = Rule(tool.name, schema, prepared(schema))
+                self._known().format.forced(self._new(), [rule], several=False)
+                rules.append(rule)
+            except SchemaProblems as e:
+                if tool.strict:
+                    where = f"tools[{i}].function.parameters"
+                    problems += [f"{where} ({tool.name!r}) {line}" for line in e.lines]
+                anything = {"type": "object"}
+                rules.append(Rule(tool.name, anything, prepared(anything), open=True))
+        if problems:
+            raise RequestError(
+                listing(problems, limit=20), param="tools", code="unsupported_schema"
+            )
+        return rules
+
+
+def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:
+    """A constraint as an expression, and the rules that it brings."""
+    if base.kind == "json_schema":
+        return f"%json {base.text}", ""
+    if base.kind == "regex":
+        escaped = re.sub(r"(?<!\\)((?:\\\\)*)/", r"\1\\/", base.text).replace("\n", "\\n")
+        return lark.rule(f"/{escaped}/", lexeme=True), ""
+    return "wherry_base", "\n" + _START.sub("wherry_base", base.text)

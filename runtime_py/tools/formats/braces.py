@@ -1,0 +1,113 @@
+"""Gemma's calls: `call:name{key:value,...}`, with marks for quotes around strings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..format import Format, Rule, Tools
+from ..lark import Lark
+from ..markup_rules import element
+from ..output import Output
+from ..python_text import value
+from ..scanner import Scanner, Steps
+
+_NAME = re.compile(r"[\w.\-]+")
+_KEY = re.compile(r"[^\s:{}\[\],<]+")
+
+
+@dataclass(frozen=True)
+class Braces(Format):
+    """`begin` call:name{key:value,...} `end`; strings stand between two `quote`."""
+
+    begin: str
+    end: str
+    quote: str
+
+    @property
+    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        return (self.begin,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        return (self.begin, self.end, self.quote)
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        yield from s.space()
+        if not (yield from s.accept("call:")):
+            return False
+        name = yield from s.match(_NAME)
+        if not name or not (yield from s.accept("{")):
+            return False
+        s.release()
+        out.begin(name)
+        out.arguments("{")
+        whole = yield from self._arguments(s, out)
+        out.end(whole=whole)
+        yield from s.space()
+        yield from s.accept(self.end)
+        return True
+
+    def _arguments(self, s: Scanner, out: Output) -> Steps[bool]:
+        first = True
+        while True:
+            char = yield from s.space()
+            if char == "," and not first:
+                s.at += 1
+                char = yield from s.space()
+            if char == "}":
+                s.at += 1
+                out.arguments("}")
+                return True
+            quoted = yield from s.accept(self.quote)
+            key = yield from s.match(_KEY)
+            if quoted:
+                yield from s.accept(self.quote)
+            if not key or (yield from s.space()) != ":":
+                return False
+            s.at += 1
+            out.arguments(f"{'' if first else ', '}{json.dumps(key, ensure_ascii=False)}: ")
+            first = False
+            if not (yield from value(s, out.arguments, self.quote)):
+                return False
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        calls = [
+            f"{lark.text('call:' + rule.name + '{')} {self._members(lark, rule)} "
+            f"{lark.text('}' + self.end)}"
+            for rule in rules
+        ]
+        call = lark.either(calls)
+        more = f" ({lark.text(self.begin)} {call})*" if several else ""
+        return f"{lead} {call}{more}"
+
+    def _members(self, lark: Lark, rule: Rule) -> str:
+        """As the template writes them: sorted by their names, what must be there and what may."""
+        if rule.open:
+            one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
+            return f'({one} ("," {one})*)?'
+        required = rule.schema.get("required", ())
+        properties = rule.schema.get("properties", {})
+        first = sorted(key for key in properties if key in required)
+        later = sorted(key for key in properties if key not in required)
+        made = ""
+        for i, key in enumerate((*first, *later)):
+            head = lark.text(("," if i else "") + key + ":")
+            one = f"{head} {self._value(lark, properties[key], rule)}"
+            made += f" {one}" if key in required else f" ({one}"
+        return made + ")?" * len(later)
+
+    def _value(self, lark: Lark, schema: object, rule: Rule) -> str:
+        """Numbers, constants and marked strings; lists and objects are JSON."""
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        values = schema.get("enum") if isinstance(schema, dict) else None
+        if kind == "string" or (values and all(isinstance(v, str) for v in values)):
+            _, inner = element(lark, schema, rule.schema, self.quote)
+            return f"{lark.text(self.quote)} {inner}"
+        return lark.json(schema, rule.schema)

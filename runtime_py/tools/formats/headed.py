@@ -1,0 +1,116 @@
+"""A header with the tool's name, then arguments as JSON: DeepSeek, Kimi, Mistral, Functionary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..format import Format, Rule, Tools
+from ..json_text import unquoted, value
+from ..lark import Lark
+from ..output import Output
+from ..scanner import Scanner, Steps
+
+_NAME = re.compile(r"[^\s{}\[\]<>\"'|:\uff5c]+")
+_SPACE = re.compile(r"\s*")
+_ID = re.compile(r"[A-Za-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Headed(Format):
+    """`section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
+
+    Attributes:
+        begin: the mark of one call.
+        middle: what may stand between name and arguments: one of these; the first is the usual one.
+        before: what may stand before the name.
+        tag: what stands between the name and an id or a number of the call, if there is one.
+        whole_id: whether the call's id is all of the header, rather than what follows the tag.
+        end: of one call; the first is the usual one.
+        section, section_end: around all calls; "" if there is no such thing.
+        between: what stands between two calls.
+    """
+
+    begin: str
+    middle: tuple[str, ...]
+    before: str = ""
+    tag: str = ""
+    whole_id: bool = False
+    end: tuple[str, ...] = ()
+    section: str = ""
+    section_end: str = ""
+    between: str = ""
+
+    @property
+    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        return (self.section, self.begin) if self.section else (self.begin,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        texts = (*self.begins, self.before, self.tag, *self.middle, *self.end, self.section_end)
+        return tuple(t for t in texts if t)
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        if begin != self.begin:
+            yield from s.space()
+            if not (yield from s.accept(self.begin)):
+                return False
+        if not (yield from self._call(s, out)):
+            return False
+        while not out.full:
+            yield from s.space()
+            if not (yield from s.accept(self.begin)):
+                break
+            if not (yield from s.attempt(self._call(s, out))):
+                out.text(self.begin)
+                break
+        if self.section_end:
+            yield from s.accept(self.section_end)
+        return True
+
+    def _call(self, s: Scanner, out: Output) -> Steps[bool]:
+        before = bool(self.before) and (yield from s.accept(self.before))
+        yield from s.match(_SPACE)
+        name = yield from s.match(_NAME)
+        given = ""
+        if self.tag and (yield from s.accept(self.tag)):
+            given = yield from s.match(_ID)
+            if given and self.whole_id:
+                given = f"{self.before if before else ''}{name}{self.tag}{given}"
+        if not name or not (yield from s.accept_one(self.middle)):
+            return False
+        if (yield from s.space()) not in ("{", '"'):
+            return False
+        s.release()
+        out.begin(name, given or None)
+        yield from self._arguments(s, out)
+        return True
+
+    def _arguments(self, s: Scanner, out: Output) -> Steps[None]:
+        ends = tuple(e.lstrip() for e in self.end)
+        if (yield from s.next()) == '"':
+            whole = yield from unquoted(s, out.arguments)
+        else:
+            whole = yield from value(s, out.arguments, ends[-1] if ends else "")
+        out.end(whole=whole)
+        if ends:
+            yield from s.space()
+            yield from s.accept_one(ends)
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        number = f"{lark.text(self.tag)} /[0-9]{{1,4}}/ " if self.tag and self.whole_id else ""
+        calls = [
+            f"{lark.text(self.before + rule.name)} {number}"
+            f"{lark.text(self.middle[0])} %json {rule.text} "
+            f"{lark.text(self.end[0]) if self.end else ''}"
+            for rule in rules
+        ]
+        call = lark.either(calls)
+        more = f" ({lark.text(self.between + self.begin)} {call})*" if several else ""
+        begin = lark.text(self.begin) if self.section else ""
+        return f"{lead} {begin} {call}{more} {lark.text(self.section_end)}"

@@ -1,0 +1,78 @@
+"""Llama 3.1 to 3.3: {"name": ..., "parameters": ...}, alone or after <|python_tag|>."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..call_object import CallObject
+from ..format import Format, Rule, Tools, free_or
+from ..lark import Lark
+from ..output import Output
+from ..scanner import Scanner, Steps
+from .tagged import Tagged
+
+
+@dataclass(frozen=True)
+class Bare(Format):
+    """JSON objects, or lists of them, at the beginning or after a mark.
+
+    Those at the beginning are calls if they name a tool of the request.
+
+    Attributes:
+        begins: marks that may stand before them.
+        fences: what may stand before those at the beginning, and is no part of them.
+        head, middle: how an object is written.
+    """
+
+    begins: tuple[str, ...] = ()
+    fences: tuple[tuple[str, str], ...] = ()
+    head: str = '{"name": "'
+    middle: str = '", "parameters": '
+    bare = True
+
+    @property
+    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        return self.begins
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        known = None if begin else tools.schemas
+        form = CallObject()
+        yield from s.space()
+        fence = ""
+        for opening, closing in self.fences:
+            if not begin and (yield from s.accept(opening)):
+                fence = closing
+                yield from s.space()
+                break
+        if (yield from s.next()) not in ("{", "["):
+            return False
+        if not (yield from form.list(s, out, known)):
+            return False
+        while not out.full:  # Llama's way to write several
+            if (yield from s.space()) in (";", ","):
+                s.at += 1
+            if (yield from s.space()) not in ("{", "[") or not (
+                yield from s.attempt(form.list(s, out, known))
+            ):
+                break
+        if fence:
+            yield from s.space()
+            yield from s.accept(fence)
+        return True
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        written = Tagged(("",), head=self.head, middle=self.middle)
+        call = lark.either([written.call(lark, rule) for rule in rules])
+        return f'{lead} {call} ("; " {call})*' if several else f"{lead} {call}"
+
+    def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
+        """See Format."""
+        return self.grammar(lark, rules, "", several=several)
+
+    def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
+        """See Format. A text may not begin with a brace."""
+        return free_or(lark, "{", self.grammar(lark, rules, "", several=several))

@@ -1,0 +1,244 @@
+"""Calls in angle brackets, an element for each argument: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2.
+
+An element's text is a text, a number, or JSON; which, the tool's schema says: what may be a string
+alone is taken as it stands, anything else is read as JSON if it is that, else as a string.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..format import Format, Rule, Tools
+from ..lark import Lark
+from ..markup_rules import element
+from ..output import Output
+from ..scanner import Emit, Scanner, Steps
+
+_NAME = re.compile(r"[^\s<>\"'=|{}]+")
+_ATTRIBUTES = re.compile(r"[^<>]*")
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
+@dataclass(frozen=True)
+class Markup(Format):
+    """(`outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+ `outer_end`).
+
+    Attributes:
+        outer, outer_end: around calls.
+        call, named, call_end: of one call; "" where its name stands in the outer element.
+        key, keyed: before and after an argument's name; white space may stand between the latter.
+        ended: after its value.
+        several: whether an outer element holds several calls.
+        pad: what stands around a value, and is no part of it.
+        line: what stands after `outer`, `named` and `ended`.
+        typed: an attribute of `keyed` that says whether the value is a string.
+    """
+
+    outer: str
+    outer_end: str
+    call: str = "<function="
+    named: str = ">"
+    call_end: str = "</function>"
+    key: str = "<parameter="
+    keyed: tuple[str, ...] = (">",)
+    ended: str = "</parameter>"
+    several: bool = False
+    pad: str = ""
+    line: str = "\n"
+    typed: bool = False
+
+    @property
+    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format. Models forget the outer element."""
+        return (self.outer, self.call) if self.call else (self.outer,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        all_of = (self.outer, self.outer_end, self.call, self.call_end, self.key, self.ended)
+        return tuple(t for t in (*all_of, *self.keyed) if t and t != ">")
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        if self.call and begin != self.call:
+            yield from s.space()
+            if not (yield from s.accept(self.call)):
+                return False
+        if not (yield from self._call(s, out, tools)):
+            return False
+        while self.several and not out.full:
+            yield from s.space()
+            if not (yield from s.accept(self.call)):
+                break
+            if not (yield from s.attempt(self._call(s, out, tools))):
+                out.text(self.call)
+                break
+        yield from s.space()
+        yield from s.accept(self.outer_end)
+        return True
+
+    def _call(self, s: Scanner, out: Output, tools: Tools) -> Steps[bool]:
+        yield from s.space()
+        name = yield from s.match(_NAME)
+        if not name:
+            return False
+        if self.call:
+            if not (yield from s.accept(self.named)):
+                return False
+        else:  # what follows the name has to be an argument, or the end
+            yield from s.space()
+            at = s.at
+            if not (yield from s.accept_one((self.key, self.outer_end))):
+                return False
+            s.at = at
+        s.release()
+        out.begin(name)
+        yield from self._arguments(s, out, tools, name)
+        return True
+
+    def _arguments(self, s: Scanner, out: Output, tools: Tools, name: str) -> Steps[None]:
+        count = 0
+        out.arguments("{")
+        while True:
+            yield from s.space()
+            if not (yield from s.accept(self.key)):
+                break
+            key = yield from s.match(_NAME)
+            attributes = yield from s.match(_ATTRIBUTES) if self.typed else _nothing()
+            for literal in self.keyed:
+                yield from s.space()
+                yield from s.accept(literal)
+            out.arguments(f"{', ' if count else ''}{json.dumps(key, ensure_ascii=False)}: ")
+            count += 1
+            kinds = tools.kinds(name, key)
+            if 'string="' in attributes:
+                kinds = ("string",) if 'string="true"' in attributes else ("object",)
+            if not (yield from self._value(s, out.arguments, kinds)):
+                out.end(whole=False)
+                return
+        rest = s.text[s.at :]
+        if s.ended and any(t.startswith(rest) for t in (self.key, self.call_end or self.outer_end)):
+            s.at += len(rest)  # the output was cut off before a mark was whole
+            out.end(whole=False)
+            return
+        if self.call_end:
+            yield from s.accept(self.call_end)
+        out.arguments("}")
+        out.end()
+
+    def _value(self, s: Scanner, emit: Emit, kinds: Sequence[str]) -> Steps[bool]:
+        """Hand on a value as JSON; whether it came to its end."""
+        if self.pad:
+            yield from s.accept(self.pad)
+        if tuple(kinds) == ("string",):
+            emit('"')
+            held = _Held(emit, self.pad)
+            found = yield from s.until((self.ended,), held.push)
+            if found:
+                emit('"')
+            else:
+                held.flush()
+            return bool(found)
+        pieces: list[str] = []
+        found = yield from s.until((self.ended,), pieces.append)
+        text = "".join(pieces)
+        if found:
+            emit(_as_json(text.removesuffix(self.pad) if self.pad else text, kinds))
+        return bool(found)
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        calls = []
+        for rule in rules:
+            arguments = self._elements(lark, rule)
+            head = lark.text(self.call + rule.name + (self.named if self.call else "") + self.line)
+            calls.append(f"{head} {arguments} {lark.text(self.call_end)}")
+        call = lark.either(calls)
+        line = lark.text(self.line) if self.call else ""
+        if self.several:
+            more = f" ({lark.text(self.line)} {call})*" if several else ""
+            return f"{lead} {line} {call}{more} {line} {lark.text(self.outer_end)}"
+        rest = lark.rule(f"{line} {call} {line} {lark.text(self.outer_end)}")
+        more = f" ({lark.text(self.line + self.outer)} {rest})*" if several else ""
+        return f"{lead} {rest}{more}"
+
+    def _elements(self, lark: Lark, rule: Rule) -> str:
+        if rule.open:
+            head = f'{lark.text(self.key)} /[^<>"=\\s]+/ {lark.text(self.line.join(self.keyed))}'
+            return f"({head} {lark.up_to(self.ended)} {lark.text(self.line)})*"
+        required = rule.schema.get("required", ())
+        made = []
+        for key, schema in rule.schema.get("properties", {}).items():
+            is_text, inner = element(lark, schema, rule.schema, self.pad + self.ended)
+            attribute = f'" string="{str(is_text).lower()}"' if self.typed else ""
+            head = lark.text(self.key + key + attribute + self.line.join(self.keyed) + self.pad)
+            one = f"{head} {inner} {lark.text(self.line)}"
+            made.append(one if key in required else f"({one})?")
+        return " ".join(made)
+
+
+def _nothing() -> Steps[str]:
+    return ""
+    yield
+
+
+class _Held:
+    """Hands on the text of a string as JSON, without `pad`, at most a character, at its end."""
+
+    def __init__(self, emit: Emit, pad: str) -> None:
+        self._emit, self._pad, self._text = emit, pad, ""
+
+    def push(self, text: str) -> None:
+        self._text += text
+        keep = 0
+        if self._pad and self._text.endswith(self._pad):
+            keep = len(self._pad)
+        cut = len(self._text) - keep
+        shown, self._text = self._text[:cut], self._text[cut:]
+        self._emit(json.dumps(shown, ensure_ascii=False)[1:-1])
+
+    def flush(self) -> None:
+        self._emit(json.dumps(self._text, ensure_ascii=False)[1:-1])
+        self._text = ""
+
+
+def _as_json(text: str, kinds: Sequence[str]) -> str:
+    """A value as JSON: the text itself if it is that."""
+    bare = text.strip()
+    if "string" in kinds and not _is_of(bare, kinds):
+        return json.dumps(text, ensure_ascii=False)
+    if bare in _PYTHON:
+        return json.dumps(_PYTHON[bare])
+    try:
+        json.loads(bare)
+        return bare
+    except (ValueError, RecursionError):
+        pass
+    try:  # as templates that print values with Python's own words have taught some models
+        return json.dumps(ast.literal_eval(bare), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return json.dumps(text, ensure_ascii=False)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "object": (dict,),
+    "array": (list,),
+}
+
+
+def _is_of(text: str, kinds: Sequence[str]) -> bool:
+    """Whether a text is JSON of one of these types, strings left out."""
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        return False
+    return any(type(found) in _TYPES.get(kind, ()) for kind in kinds)

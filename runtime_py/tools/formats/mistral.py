@@ -1,0 +1,35 @@
+"""Mistral's two: `[TOOL_CALLS] [{call}, ...]`, and since 2025 `[TOOL_CALLS]name[ARGS]{...}`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..call_object import CallObject
+from ..format import Format, Rule, Tools
+from ..lark import Lark
+from ..output import Output
+from ..scanner import Scanner, Steps
+from .headed import Headed
+from .tagged import Tagged
+
+_LIST = Tagged(("[TOOL_CALLS]",), listed=True, form=CallObject(ids=True))
+_NAMED = Headed("[TOOL_CALLS]", ("[ARGS]", ""), tag="[CALL_ID]")
+
+
+@dataclass(frozen=True)
+class Mistral(Format):
+    """Reads both; `named` is what the model is held to."""
+
+    named: bool = False
+    begins = ("[TOOL_CALLS]",)
+    markers = ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]")
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        kind = _LIST if (yield from s.space()) in "[{" else _NAMED
+        return (yield from kind.calls(s, out, tools, begin))
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        return (_NAMED if self.named else _LIST).grammar(lark, rules, lead, several=several)

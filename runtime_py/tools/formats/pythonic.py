@@ -1,0 +1,141 @@
+"""Calls as Python writes them: Llama 3.2 and 4, Gemma 3, LFM2, Olmo 3."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ..format import Format, Rule, Tools, free_or
+from ..lark import Lark
+from ..output import Output
+from ..python_text import value
+from ..scanner import Scanner, Steps
+
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_KEY = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Pythonic(Format):
+    """`begin` `[`? name(key=value, ...) (`,` or a line break) ... `]`? `end`.
+
+    Attributes:
+        begins: see Format; none: calls stand at the beginning, in brackets.
+        end: after them; "" if there is no such thing.
+        brackets: whether several calls are a list.
+    """
+
+    begins: tuple[str, ...] = ()
+    end: str = ""
+    brackets: bool = True
+
+    @property
+    def bare(self) -> bool:  # type: ignore[override]
+        """See Format. Then calls count that name a tool of the request."""
+        return self.brackets
+
+    @property
+    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """See Format."""
+        return (*self.begins, *((self.end,) if self.end else ()))
+
+    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
+        """See Format."""
+        listed = (yield from s.space()) == "["
+        if not begin and not listed:
+            return False
+        s.at += listed
+        known = None if begin else tools.schemas
+        if not (yield from self._call(s, out, known)):
+            return False
+        while not out.full:
+            if (yield from s.space()) == ",":
+                s.at += 1
+                yield from s.space()
+            if not (yield from s.attempt(self._call(s, out, known))):
+                break
+        if listed and (yield from s.space()) == "]":
+            s.at += 1
+        if begin and self.end:
+            yield from s.space()
+            yield from s.accept(self.end.lstrip())
+        return True
+
+    def _call(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
+        yield from s.space()
+        name = yield from s.match(_NAME)
+        if not name or (known is not None and name not in known):
+            return False
+        if not (yield from s.accept("(")):
+            return False
+        s.release()
+        out.begin(name)
+        out.arguments("{")
+        whole = yield from self._arguments(s, out)
+        out.end(whole=whole)
+        return True
+
+    def _arguments(self, s: Scanner, out: Output) -> Steps[bool]:
+        first = True
+        while True:
+            char = yield from s.space()
+            if char == ")":
+                s.at += 1
+                out.arguments("}")
+                return True
+            if char == "," and not first:
+                s.at += 1
+                yield from s.space()
+            key = yield from s.match(_KEY)
+            if not key or (yield from s.space()) != "=":
+                if key:
+                    out.arguments(f"{'' if first else ', '}{json.dumps(key)}")
+                return False
+            s.at += 1
+            out.arguments(f"{'' if first else ', '}{json.dumps(key)}: ")
+            first = False
+            if not (yield from value(s, out.arguments)):
+                return False
+
+    def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
+        """See Format."""
+        call = lark.either([self._rule(lark, rule) for rule in rules])
+        comma = '", "' if self.brackets else '"\\n"'
+        more = f" ({comma} {call})*" if several else ""
+        inner = f'"[" {call}{more} "]"' if self.brackets else f"{call}{more}"
+        return f"{lead} {inner} {lark.text(self.end)}"
+
+    def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
+        """See Format."""
+        lead = lark.text(self.begins[0]) if self.begins else ""
+        return self.grammar(lark, rules, lead, several=several)
+
+    def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
+        """See Format. Without a mark a text may not begin with a bracket."""
+        if self.begins:
+            return super().free(lark, rules, several=several)
+        return free_or(lark, "[", self.grammar(lark, rules, "", several=several))
+
+    def _rule(self, lark: Lark, rule: Rule) -> str:
+        if rule.open:
+            one = f'/[A-Za-z_][A-Za-z0-9_]*/ "=" {lark.json({}, {})}'
+            return f'{lark.text(rule.name + "(")} ({one} (", " {one})*)? {lark.text(")")}'
+        required = rule.schema.get("required", ())
+        properties = rule.schema.get("properties", {})
+        ordered = sorted(properties, key=lambda key: key not in required)
+        made = ""
+        for i, key in enumerate(ordered):
+            head = lark.text((", " if i else "") + key + "=")
+            one = f"{head} {_literal(lark, properties[key], rule)}"
+            made += f" {one}" if key in required else f" ({one}"
+        made += ")?" * sum(key not in required for key in ordered)
+        return f"{lark.text(rule.name + '(')}{made} {lark.text(')')}"
+
+
+def _literal(lark: Lark, schema: object, rule: Rule) -> str:
+    """A value in the words that JSON and Python share; constants are Python's."""
+    if isinstance(schema, dict) and schema.get("type") == "boolean":
+        return '("True" | "False")'
+    return lark.json(schema, rule.schema)

@@ -1,0 +1,160 @@
+"""JSON as models write it, handed on piece by piece.
+
+Values are not validated: brackets and strings say where they end. What a model wrote wrongly inside
+them stays as it wrote it, as with OpenAI, whose clients must expect that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from .scanner import Emit, Scanner, Steps
+
+MAX_NAME = 512  # characters of a key, or of a tool's name
+
+_IN_STRING = re.compile(r'["\\]')
+_SCALAR_END = re.compile(r"[,}\]\s]")
+
+
+def string(s: Scanner, most: int = MAX_NAME) -> Steps[str | None]:
+    """Take a string; its value. None if there is none, or it is longer than `most`."""
+    if (yield from s.space()) != '"':
+        return None
+    taken = '"'
+    s.at += 1
+    while len(taken) <= most:
+        char = yield from s.next()
+        s.at += len(char)
+        taken += char
+        if char == "\\":
+            escaped = yield from s.next()
+            s.at += len(escaped)
+            taken += escaped
+        if char in ('"', ""):
+            break
+    try:
+        found = json.loads(taken, strict=False)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def value(s: Scanner, emit: Emit, stop: str = "") -> Steps[bool]:
+    """Hand on a value's text; whether it came to its end.
+
+    Args:
+        s: before the value, or white space before it.
+        emit: takes the pieces.
+        stop: where this comes outside of strings, the value has ended whether it is whole or not;
+            it is not taken.
+    """
+    char = yield from s.space()
+    if char == '"':
+        return (yield from _string(s, emit))
+    if char and char in "{[":
+        return (yield from _brackets(s, emit, stop))
+    while char and not _SCALAR_END.match(char) and not (stop and (yield from _comes(s, stop))):
+        emit(char)
+        s.at += 1
+        char = yield from s.next()
+    return bool(char)
+
+
+def _comes(s: Scanner, literal: str) -> Steps[bool]:
+    """Whether this comes next; it is not taken."""
+    if not (yield from s.accept(literal)):
+        return False
+    s.at -= len(literal)
+    return True
+
+
+def _string(s: Scanner, emit: Emit) -> Steps[bool]:
+    emit('"')
+    s.at += 1
+    while True:
+        found = _IN_STRING.search(s.text, s.at)
+        end = found.start() if found else len(s.text)
+        emit(s.text[s.at : end])
+        s.at = end
+        if found is None:
+            if not (yield from s.more()):
+                return False
+            continue
+        s.at += 1
+        if found[0] == '"':
+            emit('"')
+            return True
+        escaped = yield from s.next()
+        emit("\\" + escaped)
+        s.at += len(escaped)
+
+
+def _brackets(s: Scanner, emit: Emit, stop: str) -> Steps[bool]:
+    special = re.compile(r'["{}\[\]]' + (f"|{re.escape(stop[0])}" if stop else ""))
+    depth = 0
+    while True:
+        found = special.search(s.text, s.at)
+        end = found.start() if found else len(s.text)
+        emit(s.text[s.at : end])
+        s.at = end
+        if found is None:
+            if not (yield from s.more()):
+                return False
+            continue
+        char = found[0]
+        if stop and char == stop[0] and (yield from _comes(s, stop)):
+            return False
+        if char == '"':
+            if not (yield from _string(s, emit)):
+                return False
+            continue
+        emit(char)
+        s.at += 1
+        depth += (char in "{[") - (char in "}]")
+        if depth <= 0 and char in "{[}]":
+            return True
+
+
+def unquoted(s: Scanner, emit: Emit) -> Steps[bool]:
+    """Hand on what a string says, escapes resolved: some models write arguments as a string."""
+    s.at += 1
+    while True:
+        found = _IN_STRING.search(s.text, s.at)
+        end = found.start() if found else len(s.text)
+        emit(s.text[s.at : end])
+        s.at = end
+        if found is None:
+            if not (yield from s.more()):
+                return False
+            continue
+        s.at += 1
+        if found[0] == '"':
+            return True
+        emit((yield from _escape(s)))
+
+
+def _escape(s: Scanner) -> Steps[str]:
+    r"""The character that is meant; two halves of a surrogate pair are one."""
+    size = 1 if (yield from s.next()) != "u" else 5
+    escape = yield from _take(s, size)
+    try:
+        made: str = json.loads(f'"\\{escape}"')
+    except ValueError:
+        return f"\\{escape}"
+    if "\ud800" <= made < "\udc00" and (yield from s.accept("\\u")):
+        low = yield from _take(s, 4)
+        try:
+            made = json.loads(f'"\\{escape}\\u{low}"')
+        except ValueError:
+            return f"\N{REPLACEMENT CHARACTER}\\u{low}"
+    return made.encode("utf-8", "replace").decode()
+
+
+def _take(s: Scanner, size: int) -> Steps[str]:
+    while len(s.text) - s.at < size:
+        if not (yield from s.more()):
+            break
+    taken = s.text[s.at : s.at + size]
+    s.at += len(taken)
+    return taken

@@ -1,0 +1,71 @@
+"""A grammar in llguidance's dialect of Lark, built from expressions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..grammar.audit import prepared
+
+ANY = r"/(.|\n)*/"  # free text; special tokens are never part of it
+
+
+class Lark:
+    """Rules, and the expressions they are made of.
+
+    Args:
+        special: the id of a special token of this name, None if there is none. Such a name is
+            written as that token: no text matches it.
+    """
+
+    def __init__(self, special: Callable[[str], int | None], names: tuple[str, ...] = ()) -> None:
+        self._rules: list[str] = []
+        ids = {name: special(name) for name in names}
+        self._special = {name: i for name, i in ids.items() if i is not None}
+        longest = sorted(self._special, key=len, reverse=True)
+        self._split = re.compile("(" + "|".join(map(re.escape, longest)) + ")") if longest else None
+
+    def text(self, literal: str) -> str:
+        """Exactly this text, special tokens in it as such."""
+        pieces = self._split.split(literal) if self._split else [literal]
+        return " ".join(
+            f"<[{self._special[p]}]>" if p in self._special else json.dumps(p, ensure_ascii=False)
+            for p in pieces
+            if p
+        )
+
+    def up_to(self, literal: str) -> str:
+        """Any text that ends with the first `literal`."""
+        first = self._split.split(literal)[1:2] if self._split else []
+        if first and literal.startswith(first[0]):
+            return f"{self.rule(ANY, lexeme=True)} {self.text(literal)}"
+        text = self.rule(ANY, lexeme=True)
+        return self.rule(f"{text} {json.dumps(literal, ensure_ascii=False)}", lazy=True)
+
+    def json(self, schema: Any, root: Mapping[str, Any]) -> str:
+        """A value of this schema, whose definitions lie in `root`, as JSON.
+
+        Raises:
+            SchemaProblems: it cannot be enforced.
+        """
+        definitions = {name: root[name] for name in ("$defs", "definitions") if name in root}
+        if isinstance(schema, Mapping):
+            schema = {**schema, **definitions}
+        return f"%json {prepared(schema)}"
+
+    def rule(self, expression: str, *, lexeme: bool = False, lazy: bool = False) -> str:
+        """Name an expression; a lexeme is what one regular expression reads."""
+        name = f"{'WHERRY_' if lexeme else 'wherry_'}{len(self._rules)}"
+        name += "[lazy]" if lazy else ""
+        self._rules.append(f"{name}: {expression}\n")
+        return name.removesuffix("[lazy]")
+
+    def either(self, expressions: list[str]) -> str:
+        """One of these."""
+        return self.rule(" | ".join(f"({e})" for e in expressions))
+
+    def made(self, start: str) -> str:
+        """The grammar, of which this expression is the whole output."""
+        return f"start: {start}\n" + "".join(self._rules)

@@ -1,0 +1,80 @@
+"""The parser of one choice: its reasoning, its text, its calls."""
+
+from __future__ import annotations
+
+from ..answer.parts import Part
+from .families import Family
+from .format import Tools
+from .output import Output
+from .reasoning import Thoughts
+from .scanner import Scanner, Steps
+
+
+class OutputParser:
+    """See answer/parts.py.
+
+    Args:
+        family: how the model writes calls; None: no calls are looked for.
+        tools: that may be called.
+        thoughts: the marks of its reasoning; None: no reasoning is looked for.
+        opened: whether the prompt has opened the reasoning.
+        most: calls that are wanted; None: all.
+    """
+
+    def __init__(
+        self,
+        family: Family | None,
+        tools: Tools,
+        thoughts: Thoughts | None = None,
+        *,
+        opened: bool = False,
+        most: int | None = None,
+    ) -> None:
+        self._s = Scanner()
+        self._out = Output(family.new_id if family else str, most)
+        self._steps = self._read(family, tools, thoughts, opened)
+        self._go()
+
+    def _read(
+        self, family: Family | None, tools: Tools, thoughts: Thoughts | None, opened: bool
+    ) -> Steps[None]:
+        if thoughts:
+            yield from thoughts.read(self._s, self._out, opened=opened)
+        if family:
+            yield from family.format.read(self._s, self._out, tools)
+        yield from self._text()
+
+    def _text(self) -> Steps[None]:
+        """All that is left is text."""
+        s = self._s
+        while True:
+            self._out.text(s.text[s.at :])
+            s.at = len(s.text)
+            if not (yield from s.more()):
+                return
+
+    def _go(self) -> None:
+        next(self._steps, None)
+
+    @property
+    def reasoning(self) -> bool:
+        """See Parser."""
+        return self._out.thinks
+
+    @property
+    def done(self) -> bool:
+        """See Parser."""
+        return self._out.full
+
+    def push(self, text: str) -> list[Part]:
+        """See Parser."""
+        self._s.feed(text)
+        self._go()
+        return self._out.take()
+
+    def finish(self) -> list[Part]:
+        """See Parser."""
+        self._s.ended = True
+        self._go()
+        self._out.finish()
+        return self._out.take()

@@ -1,0 +1,148 @@
+"""Literals of Python, and what looks like them, handed on as JSON."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+from .scanner import Emit, Scanner, Steps
+
+_WORDS = {
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    "true": "true",
+    "false": "false",
+    "null": "null",
+}
+_BARE = re.compile(r"[^,()\[\]{}=:\n]*")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_MAX_DEPTH = 64
+
+
+def value(s: Scanner, emit: Emit, quote: str = "", depth: int = 0) -> Steps[bool]:
+    """Hand on a value; whether it came to its end.
+
+    Args:
+        s: before the value, or white space before it.
+        emit: takes the pieces of JSON.
+        quote: what stands around strings beside Python's own quotes, and never in them.
+        depth: of the lists and dictionaries around it.
+    """
+    char = yield from s.space()
+    if quote and (yield from s.accept(quote)):
+        return (yield from _quoted(s, emit, quote))
+    if char in ("'", '"'):
+        return (yield from _string(s, emit, char))
+    if char and char in _CLOSING and depth < _MAX_DEPTH:
+        return (yield from _items(s, emit, quote, depth))
+    word = (yield from s.match(_BARE, 1 << 16)).strip()
+    emit(_of_word(word))
+    return bool((yield from s.next()))
+
+
+def _of_word(word: str) -> str:
+    """A number, a constant, or a string that somebody forgot to quote."""
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        json.loads(word)
+        return word
+    except ValueError:
+        pass
+    try:
+        found = ast.literal_eval(word)
+        if type(found) in (int, float):
+            return json.dumps(found, allow_nan=False)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    return json.dumps(word, ensure_ascii=False)
+
+
+def _quoted(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
+    emit('"')
+    found = yield from s.until((quote,), lambda t: emit(json.dumps(t, ensure_ascii=False)[1:-1]))
+    if found:
+        emit('"')
+    return bool(found)
+
+
+def _string(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
+    s.at += 1
+    emit('"')
+    plain = re.compile(rf"[^\\{quote}]+")
+    while True:
+        char = yield from s.next()
+        if not char:
+            return False
+        if char == quote:
+            s.at += 1
+            emit('"')
+            return True
+        if char == "\\":
+            s.at += 1
+            text = yield from _escaped(s)
+        else:
+            match = plain.match(s.text, s.at)
+            assert match
+            text = match[0]
+            s.at = match.end()
+        emit(json.dumps(text, ensure_ascii=False)[1:-1])
+
+
+def _escaped(s: Scanner) -> Steps[str]:
+    """What a backslash and what follows it stand for; both, if nothing."""
+    char = yield from s.next()
+    s.at += len(char)
+    size = {"x": 2, "u": 4, "U": 8}.get(char, 0)
+    if not size:
+        return _ESCAPES.get(char, char if char in "\\'\"" else "\\" + char)
+    digits = yield from s.match(re.compile(rf"[0-9a-fA-F]{{0,{size}}}"))
+    try:
+        return chr(int(digits, 16)).encode("utf-8", "replace").decode()
+    except (ValueError, OverflowError):
+        return f"\\{char}{digits}"
+
+
+def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
+    """A list, tuple or dictionary."""
+    opened = s.text[s.at]
+    s.at += 1
+    emit("{" if opened == "{" else "[")
+    first = True
+    while True:
+        char = yield from s.space()
+        if not char:
+            return False
+        if char == _CLOSING[opened]:
+            s.at += 1
+            emit("}" if opened == "{" else "]")
+            return True
+        if char == "," and not first:
+            s.at += 1
+            continue
+        before = s.at, len(s.text)
+        if not first:
+            emit(", ")
+        first = False
+        if opened == "{" and not (yield from _key(s, emit, quote)):
+            return False
+        if not (yield from value(s, emit, quote, depth + 1)):
+            return False
+        if (s.at, len(s.text)) == before:  # a character that nothing begins with
+            s.at += 1
+
+
+def _key(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
+    pieces: list[str] = []
+    if not (yield from value(s, pieces.append, quote, _MAX_DEPTH)):
+        return False
+    key = "".join(pieces)
+    emit(key if key.startswith('"') else json.dumps(key, ensure_ascii=False))
+    emit(": ")
+    if (yield from s.space()) == ":":
+        s.at += 1
+        return True
+    return False

@@ -1,0 +1,161 @@
+"""One chat's tools and reasoning: what the template is told, what the output is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..answer.parts import Parser, PlainParser
+from ..grammar.constraint import Constraint
+from ..request.errors import RequestError
+from ..request.shapes import ChatRequest
+from ..request.tool_shapes import AllowedTools, Function, NamedTool, Tool
+from ..text.tokenizer import Tokenizer
+from .conversation import conversation, described
+from .dialect import THINKING_VARIABLES, Dialect
+from .enforce import Enforcement
+from .format import Tools
+from .parser import OutputParser
+
+_NO_THOUGHTS = ("none", "minimal")  # efforts that switch reasoning off where it has a switch
+_HARMONY_EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
+
+
+class Talk:
+    """What a chat request asks of a model's dialect.
+
+    Attributes:
+        messages: for the template.
+        variables: of the template.
+        forced: one tool must be called, which is named.
+        visible: special tokens that the parser has to see.
+
+    Raises:
+        RequestError: tools that contradict each other, or content that is not text.
+    """
+
+    def __init__(self, request: ChatRequest, dialect: Dialect, tokenizer: Tokenizer) -> None:
+        self._request, self._dialect, self._tokenizer = request, dialect, tokenizer
+        self._tools, self._must = _chosen(request)
+        self.forced = isinstance(request.tool_choice, NamedTool)
+        self.messages = conversation(request.messages, self._tools, dialect)
+        self.variables = {
+            **dialect.tool_variables([described(t) for t in self._tools]),
+            **self._effort(),
+            **(request.chat_template_kwargs or {}),
+        }
+        separate = request.reasoning_format != "none"
+        self._thoughts = dialect.thoughts if separate else None
+        uses = bool(self._tools) or (dialect.family.channels and separate)
+        self._family = dialect.family if uses else None
+
+    @property
+    def _functions(self) -> list[Function]:
+        return [tool.function for tool in self._tools]
+
+    def _effort(self) -> dict[str, Any]:
+        """Variables for `reasoning_effort` and `enable_thinking`; what has no effect is noted."""
+        request, dialect = self._request, self._dialect
+        effort, thinks = request.reasoning_effort, request.enable_thinking
+        if thinks is None and effort is not None:
+            thinks = effort not in _NO_THOUGHTS
+        made: dict[str, Any] = {}
+        if effort is not None and dialect.knows("reasoning_effort"):
+            known = _HARMONY_EFFORTS if dialect.family.channels else {}
+            made["reasoning_effort"] = known.get(effort, effort)
+        if thinks is not None:
+            made |= {name: thinks for name in THINKING_VARIABLES if dialect.knows(name)}
+        if effort is not None and not made:
+            request.note_unused("reasoning_effort")
+        if request.enable_thinking is not None and not made.keys() & set(THINKING_VARIABLES):
+            request.note_unused("enable_thinking")
+        return made
+
+    @property
+    def _several(self) -> bool:
+        return self._request.parallel_tool_calls is not False and not self.forced
+
+    @property
+    def visible(self) -> frozenset[int]:
+        """See above."""
+        texts = list(self._family.format.markers) if self._family else []
+        if self._dialect.family.channels:
+            texts = list(self._dialect.family.format.markers)
+        if self._dialect.thoughts:  # also where it is left in the text
+            texts += [self._dialect.thoughts.begin, self._dialect.thoughts.end]
+        found = map(self._tokenizer.special_id, texts)
+        return frozenset(i for i in found if i is not None)
+
+    def stop_ids(self, known: Sequence[int]) -> list[int]:
+        """Tokens beside the `known` that end an answer."""
+        names = self._family.stops if self._family else ()
+        found = map(self._tokenizer.special_id, names)
+        return [i for i in found if i is not None and i not in known]
+
+    def parser(self, prompt: str) -> Callable[[], Parser]:
+        """Makes the parser of a choice, whose prompt has this text."""
+        if self._family is None and self._thoughts is None:
+            return PlainParser
+        opened = self._thoughts is not None and self._thoughts.opened(prompt)
+        tools = Tools({f.name: f.schema_of_arguments for f in self._functions})
+        most = None if self._several else 1
+        return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
+
+    def constraint(self, prompt: str, base: Constraint | None) -> Constraint | None:
+        """What the output is held to.
+
+        Args:
+            prompt: its text.
+            base: what the request's other fields hold its text to.
+
+        Raises:
+            RequestError: a strict tool's parameters cannot be enforced.
+        """
+        strict = any(f.strict for f in self._functions)
+        if base is None and not self._must and not strict:
+            return None
+        thoughts = self._dialect.thoughts
+        if thoughts and thoughts.closed(prompt):
+            thoughts = None
+        opened = thoughts is not None and thoughts.opened(prompt)
+        family = self._dialect.family if self._family or self._dialect.family.channels else None
+        special = self._tokenizer.special_id
+        made = Enforcement(family, thoughts, opened=opened, special=special)
+        if self._must:
+            return made.calls(self._functions, several=self._several)
+        if base is not None:
+            return made.held(base, self._functions, several=self._several)
+        return made.text_or_calls(self._functions, several=self._several)
+
+
+def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
+    """The tools that may be called, and whether one must be.
+
+    Raises:
+        RequestError: a tool is asked for that is not there, or two have one name.
+    """
+    tools, choice = request.tools or [], request.tool_choice
+    known = {tool.function.name: tool for tool in tools}
+    if len(known) < len(tools):
+        twice = next(n for n in known if sum(t.function.name == n for t in tools) > 1)
+        raise RequestError(f"tools has {twice!r} twice", param="tools")
+    if choice == "none":
+        return [], False
+    if isinstance(choice, NamedTool):
+        return [_known(known, choice, "tool_choice.function.name")], True
+    if isinstance(choice, AllowedTools):
+        allowed = choice.allowed_tools
+        where = "tool_choice.allowed_tools.tools"
+        return [_known(known, t, where) for t in allowed.tools], allowed.mode == "required"
+    if choice == "required" and not tools:
+        raise RequestError("tool_choice is 'required'; there are no tools", param="tool_choice")
+    return tools, choice == "required"
+
+
+def _known(known: dict[str, Tool], asked: NamedTool, where: str) -> Tool:
+    name = asked.function.name
+    if name not in known:
+        raise RequestError(
+            f"{where} is {name!r}; tools has {', '.join(map(repr, known)) or 'none'}", param=where
+        )
+    return known[name]

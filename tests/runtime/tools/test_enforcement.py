@@ -1,0 +1,262 @@
+"""A random model that is held to calls: what it writes parses, and is valid, in every family."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+
+import jsonschema
+import pytest
+
+from wherry.runtime.answer.parts import message_of
+from wherry.runtime.grammar.constraint import Constraint
+from wherry.runtime.grammar.native import Walk
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.request.tool_shapes import Function
+from wherry.runtime.tools.enforce import Enforcement
+from wherry.runtime.tools.families import FAMILIES, GENERIC, named
+from wherry.runtime.tools.format import Tools
+from wherry.runtime.tools.parser import OutputParser
+from wherry.runtime.tools.reasoning import Thoughts
+
+from ..grammar.walking import END, TOKENS, bytes_vocabulary, outputs, vocabulary, walk_of
+
+SCHEMAS = {
+    "get_weather": {
+        "type": "object",
+        "properties": {
+            "city": {"enum": ["Oslo", "Rome"]},
+            "note": {"type": "string"},
+            "days": {"type": "integer", "minimum": 0, "maximum": 9},
+            "wet": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
+        },
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    },
+    "now": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+FUNCTIONS = [Function(name=n, parameters=s, strict=True) for n, s in SCHEMAS.items()]
+THINK = Thoughts("<think>", "</think>")
+ALL = list({f.name: f for f in (*FAMILIES, GENERIC)}.values())
+every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
+
+
+def enforcement(family, thoughts=None, *, opened=False) -> Enforcement:
+    return Enforcement(family, thoughts, opened=opened, special=special)
+
+
+# Harmony's marks are always special tokens.
+SPECIALS = [name for name in named("harmony").format.markers]
+FIRST = len(TOKENS)
+
+
+@cache
+def special_vocabulary():
+    return vocabulary([*TOKENS, *(b"\xff" + name.encode() for name in SPECIALS)])
+
+
+def special(name: str) -> int | None:
+    return FIRST + SPECIALS.index(name) if name in SPECIALS else None
+
+
+@cache
+def compiled(constraint: Constraint):
+    used = special_vocabulary() if f"<[{FIRST}" in constraint.text else bytes_vocabulary()
+    return used.compile(constraint.kind, constraint.text)
+
+
+def text_of(token: int) -> bytes:
+    return TOKENS[token] if token < FIRST else SPECIALS[token - FIRST].encode()
+
+
+def walk(grammar) -> Walk:
+    return walk_of(grammar, size=FIRST + len(SPECIALS))
+
+
+def random_outputs(grammar, family, count, seed, marks=()) -> list[bytes]:
+    """What a random model writes that now and then writes one of the format's marks."""
+    rng = random.Random(seed)
+    marks = [m.encode() for m in (*family.format.markers, *marks) if m]
+    marks = [] if family.channels else marks  # its marks are tokens, never text
+    made = (written(walk(grammar), rng, marks) for _ in range(count))
+    return [text for text in made if text is not None]
+
+
+def written(at, rng, marks) -> bytes | None:
+    out, planned = b"", b""
+    for n in range(600):
+        allowed = at.allowed()
+        if allowed == [END] or (END in allowed and (n > 150 or rng.random() < 0.5)):
+            return out
+        if marks and not planned and len(allowed) > 150 and rng.random() < 0.3:
+            planned = rng.choice(marks)
+        if planned and planned[0] in allowed:
+            token, planned = planned[0], planned[1:]
+        else:
+            planned = b""
+            closing = [t for t in b'}]"0' if t in allowed and n > 100]
+            shown = [t for t in allowed if 32 <= t < 127]
+            marked = [t for t in allowed if t >= FIRST and rng.random() < 0.3]
+            token = rng.choice(marked or closing or shown or [t for t in allowed if t != END])
+        out += text_of(token)
+        if at.accept(token):
+            return out
+    return None
+
+
+def parsed(family, text: bytes, thoughts=None, *, opened=False, schemas=SCHEMAS):
+    parser = OutputParser(family, Tools(schemas), thoughts, opened=opened)
+    parts = parser.push(text.decode("utf-8", "replace")) + parser.finish()
+    return message_of(parts)
+
+
+def check(message, text):
+    assert message.calls, text
+    for call in message.calls:
+        arguments = json.loads(call.arguments)
+        jsonschema.validate(arguments, SCHEMAS[call.name])
+
+
+@every_family
+def test_calls_are_valid(family):
+    grammar = compiled(enforcement(family).calls(FUNCTIONS, several=True))
+    texts = random_outputs(grammar, family, 12, 3)
+    assert len(texts) > 5
+    for text in texts:
+        message = parsed(family, text)
+        check(message, text)
+        assert message.text == "", text
+    assert {c.name for t in texts for c in parsed(family, t).calls} == set(SCHEMAS)
+
+
+@every_family
+def test_one_call(family):
+    grammar = compiled(enforcement(family).calls(FUNCTIONS[:1], several=False))
+    for text in random_outputs(grammar, family, 5, 4):
+        message = parsed(family, text)
+        check(message, text)
+        assert [c.name for c in message.calls] == ["get_weather"]
+
+
+@every_family
+def test_reasoning_comes_first_and_is_free(family):
+    if family.channels:
+        return
+    grammar = compiled(enforcement(family, THINK, opened=True).calls(FUNCTIONS[1:], several=False))
+    at, out = walk(grammar), b""
+    for byte in b"so { <tool </thin?</think>":
+        assert byte in at.allowed()
+        at.accept(byte)
+        out += bytes([byte])
+    rest = written(at, random.Random(0), [b"</think>"])
+    assert rest is not None
+    out += rest
+    message = parsed(family, out, THINK, opened=True)
+    assert message.reasoning == "so { <tool </thin?"
+    check(message, out)
+
+
+@every_family
+def test_among_text_calls_alone_are_held(family):
+    """tool_choice "auto" with strict tools: words are free; from a begin mark on it is a call."""
+    if family.channels:
+        return
+    begins = family.format.begins
+    grammar = compiled(enforcement(family).text_or_calls(FUNCTIONS, several=True))
+    walk = walk_of(grammar)
+    for byte in b"some words, then: ":
+        assert byte in walk.allowed()
+        walk.accept(byte)
+    assert END in walk.allowed()
+    if family.format.bare:
+        return
+    for byte in begins[0].encode():
+        assert byte in walk.allowed()
+        walk.accept(byte)
+    assert b"~"[0] not in walk.allowed()
+    assert END not in walk.allowed()
+
+
+def test_bare_calls_or_words():
+    grammar = compiled(enforcement(named("llama")).text_or_calls(FUNCTIONS, several=True))
+    assert b"H"[0] in walk_of(grammar).allowed()
+    walk = walk_of(grammar)
+    for byte in b'{"name": "':
+        assert byte in walk.allowed()
+        walk.accept(byte)
+    assert {chr(t) for t in walk.allowed()} == {"g", "n"}
+
+
+def test_harmony_among_channels():
+    family = named("harmony")
+    grammar = compiled(enforcement(family).text_or_calls(FUNCTIONS, several=True))
+    at = walk(grammar)
+    begun = ["<|channel|>", "analysis", "<|message|>", "hm", "<|end|>", "<|start|>", "assistant"]
+    for text in (*begun, "<|channel|>"):
+        for token in [special(text)] if text in SPECIALS else text.encode():
+            assert token in at.allowed(), text
+            at.accept(token)
+    assert {chr(t) for t in at.allowed()} == {"a", "c", "f"}
+
+
+def test_a_schema_after_reasoning():
+    base = Constraint("json_schema", json.dumps({"const": [1]}), "response_format")
+    made = enforcement(None, THINK, opened=True).held(base)
+    walk = walk_of(compiled(made))
+    for byte in b"hm</think>[1]":
+        assert byte in walk.allowed()
+        walk.accept(byte)
+    assert enforcement(None).held(base) is base
+    made = enforcement(None, THINK).held(base)
+    assert {chr(t) for t in walk_of(compiled(made)).allowed()} == {"<", "["}
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        Constraint("regex", "a/b|\\d+", "guided_regex"),
+        Constraint("lark", 'start: "a" x\nx: "/b"', "grammar"),
+        Constraint("json_schema", json.dumps({"const": "a/b"}), "response_format"),
+    ],
+)
+def test_a_constraint_or_calls(base):
+    """Tools beside another constraint: the output is either."""
+    made = enforcement(named("hermes")).held(base, FUNCTIONS, several=False)
+    assert made.param == base.param
+    texts = outputs(compiled(made), 40, seed=1)
+    calls = [t for t in texts if t.startswith(b"<tool_call>")]
+    assert calls and len(calls) < len(texts)
+    for text in calls:
+        check(parsed(named("hermes"), text), text)
+
+
+def test_what_cannot_be_enforced():
+    schema = {"type": "object", "properties": {"a": {"type": "string", "not": {"const": "x"}}}}
+    strict = Function(name="f", parameters=schema, strict=True)
+    with pytest.raises(RequestError, match=r"tools\[0\].*'f'.*#/properties/a/not") as e:
+        enforcement(named("hermes")).calls([strict], several=True)
+    assert e.value.code == "unsupported_schema"
+    lax = Function(name="f", parameters=schema)
+    for name in ("hermes", "qwen-coder", "pythonic", "gemma", "glm"):
+        family = named(name)
+        grammar = compiled(enforcement(family).calls([lax], several=False))
+        for text in random_outputs(grammar, family, 4, 2):
+            (call,) = parsed(family, text, schemas={"f": schema}).calls
+            assert isinstance(json.loads(call.arguments), dict), text
+    pattern = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}}
+    strict = Function(name="f", parameters=pattern, strict=True)
+    with pytest.raises(RequestError, match="pattern"):
+        enforcement(named("qwen-coder")).calls([strict], several=True)
+    enforcement(named("hermes")).calls([strict], several=True)
+
+
+def test_marks_that_are_special_tokens():
+    ids = {"<tool_call>": 256}
+    made = Enforcement(named("hermes"), None, opened=False, special=ids.get)
+    text = made.calls(FUNCTIONS[1:], several=False).text
+    assert "<[256]>" in text
+    assert '"<tool_call>' not in text
+    free = made.text_or_calls(FUNCTIONS[1:], several=True).text
+    assert "lazy" not in free

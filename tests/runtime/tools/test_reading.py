@@ -1,0 +1,269 @@
+"""Outputs of thirty models, cut in every way: what is read is the same, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from wherry.errors import UsageError
+from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, joined, message_of
+from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
+from wherry.runtime.tools.format import Tools
+from wherry.runtime.tools.parser import OutputParser
+from wherry.runtime.tools.reasoning import thoughts_of
+
+from .written import WRITTEN, Written
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["city"],
+}
+TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
+ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
+every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
+
+
+def parser_of(w: Written, **options) -> OutputParser:
+    thoughts = thoughts_of("\n".join(w.signs))
+    opened = thoughts is not None and thoughts.opened(w.prompt)
+    return OutputParser(named(w.family), TOOLS, thoughts, opened=opened, **options)
+
+
+def read(w: Written, pieces=None, **options):
+    """All parts of an output that comes in these pieces; neighbours joined, ids left out."""
+    parser = parser_of(w, **options)
+    parts = [p for piece in pieces or [w.output] for p in parser.push(piece)]
+    parts = joined(parts + parser.finish())
+    for part in parts:
+        if isinstance(part, CallBegin):
+            assert part.id
+            part.id = ""
+    return parts
+
+
+@every_model
+def test_the_template_tells_the_family(w):
+    assert family_of("\n".join(w.signs)).name == w.family
+
+
+@every_model
+def test_calls_and_reasoning(w):
+    message = message_of(read(w))
+    assert [c.name for c in message.calls] == ["get_weather", "now"][: w.calls]
+    assert json.loads(message.calls[0].arguments) == ASKED
+    assert all(json.loads(c.arguments) == {} for c in message.calls[1:])
+    assert message.text == ""
+    assert message.reasoning == w.reasoning
+
+
+@every_model
+def test_how_it_is_cut_changes_nothing(w):
+    whole = read(w)
+    assert read(w, list(w.output)) == whole
+    rng = random.Random(w.model)
+    for _ in range(20):
+        cuts = sorted(rng.sample(range(len(w.output)), 5))
+        pieces = [w.output[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+        assert read(w, pieces) == whole
+
+
+@every_model
+def test_what_has_streamed_is_a_beginning_of_the_whole(w):
+    """At every character: names, arguments and texts so far are beginnings of the final ones."""
+    final = message_of(read(w))
+    parser, parts = parser_of(w), []
+    for char in w.output:
+        parts += parser.push(char)
+        now = message_of(parts)
+        assert final.text.startswith(now.text)
+        assert final.reasoning.startswith(now.reasoning)
+        for call, whole in zip(now.calls, final.calls, strict=False):
+            assert call.name == whole.name
+            assert whole.arguments.startswith(call.arguments)
+    ended = [p.index for p in parts + parser.finish() if isinstance(p, CallEnd) and p.whole]
+    assert ended == list(range(w.calls))
+
+
+@every_model
+def test_an_output_that_is_cut_off_loses_nothing(w):
+    """At every length: what is no call yet is text, what has begun ends."""
+    final = message_of(read(w))
+    for end in range(len(w.output)):
+        parts = read(w, [w.output[:end]])
+        now = message_of(parts)
+        begun = [p for p in parts if isinstance(p, CallBegin)]
+        ended = [p for p in parts if isinstance(p, CallEnd)]
+        assert [p.index for p in begun] == [p.index for p in ended] == list(range(len(begun)))
+        for call, whole in zip(now.calls, final.calls, strict=False):
+            assert whole.arguments.startswith(call.arguments) or not ended[-1].whole
+        if not now.calls and not named(w.family).channels:
+            thoughts = thoughts_of("\n".join(w.signs))
+            marks = (thoughts.begin, thoughts.end) if thoughts else ()
+            came = w.output[:end]
+            for mark in marks:
+                came = came.replace(mark, "", 1)
+            assert "".join((now.reasoning + now.text).split()) == "".join(came.split())
+
+
+@every_model
+def test_arguments_stream(w):
+    """They are not held until the call is whole."""
+    parser = parser_of(w)
+    pieces = [p.text for c in w.output for p in parser.push(c) if isinstance(p, CallArguments)]
+    assert len(pieces) > 10
+
+
+@every_model
+def test_text_before_and_after_calls(w):
+    """Where a format allows it: words first, then calls. No call among them changes the words."""
+    family = named(w.family)
+    if family.channels or (family.format.bare and not family.format.begins):
+        return
+    said = "Well: {1} [2] <3> ```\n \n"
+    begin = next((b for b in family.format.begins if b in w.output), None)
+    if begin is None:
+        return
+    at = w.output.index(begin)
+    with_words = w._replace(output=w.output[:at] + said + w.output[at:])
+    message = message_of(read(with_words, list(with_words.output)))
+    assert message.text.strip() == said.rstrip()
+    assert len(message.calls) == w.calls
+    assert json.loads(message.calls[0].arguments) == ASKED
+
+
+@every_model
+def test_words_alone(w):
+    for said in ("Hello", " {x} \n[y]", "<tool", "call: {", "", "\n\n"):
+        text = w._replace(output=said, prompt="")
+        assert message_of(read(text, list(said))).text.strip() == said.strip()
+
+
+@every_model
+def test_one_call_is_enough(w):
+    parser = parser_of(w, most=1)
+    parts = []
+    for char in w.output:
+        parts += parser.push(char)
+        if parser.done:
+            break
+    assert len(message_of(parts).calls) == 1
+    assert parser.done
+
+
+def test_a_family_by_its_name():
+    assert {f.name for f in FAMILIES} <= set(NAMES)
+    assert named("hermes").name == "hermes"
+    with pytest.raises(UsageError, match="qwen-coder"):
+        named("nothing")
+
+
+def of(family: str, output: str, **options):
+    return message_of(read(Written("", family, (), "", output), list(output), **options))
+
+
+@pytest.mark.parametrize(
+    ("family", "output"),
+    [
+        ("hermes", '<tool_call>\n{"name": 7}\n</tool_call> so'),
+        ("hermes", "<tool_call> is how I call tools"),
+        ("hermes", '<tool_call>{"name": "f", "arg'),
+        ("llama", '{"name": "unknown", "parameters": {}}'),
+        ("llama", '{"answer": 42}'),
+        ("json", "[1, 2, 3]"),
+        ("pythonic", "[unknown(a=1)]"),
+        ("pythonic", "[get_weather, now]"),
+        ("mistral", "[TOOL_CALLS] nothing"),
+        ("mistral-list", "[TOOL_CALLS] [1]"),
+        ("qwen-coder", "<function= is how"),
+        ("glm", "<tool_call>get_weather tells"),
+        ("gemma", "<|tool_call>none<tool_call|>"),
+        ("deepseek-v3", "<｜tool▁calls▁begin｜>none"),  # noqa: RUF001
+        ("kimi", "<|tool_calls_section_begin|><|tool_call_begin|>f"),
+        ("harmony", "just text"),
+    ],
+)
+def test_what_is_no_call_is_text(family, output):
+    message = of(family, output)
+    assert message.calls == []
+    assert message.text == output
+
+
+@pytest.mark.parametrize(
+    ("family", "output", "arguments"),
+    [
+        # As written: bad JSON is the client's to see, as with OpenAI.
+        ("hermes", "<tool_call>{'name': 1}</tool_call>", None),
+        ("hermes", '<tool_call>{"name": "now", "arguments": {"a": tru}}</tool_call>', '{"a": tru}'),
+        ("hermes", '<tool_call>{"name": "now", "arguments": {"a": 1</tool_call>', '{"a": 1'),
+        # Arguments first; arguments as a text; none at all; braces too many.
+        ("hermes", '<tool_call>{"arguments": {"a": 1}, "name": "now"}</tool_call>', '{"a": 1}'),
+        (
+            "hermes",
+            '<tool_call>{"name": "now", "arguments": "{\\"a\\": \\"\\u00e9\\ud83d\\ude00\\"}"}',
+            '{"a": "é😀"}',
+        ),
+        ("hermes", '<tool_call>{"name": "now"}</tool_call>', "{}"),
+        ("hermes", '<tool_call>{"name": "now", "arguments": null}</tool_call>', "{}"),
+        ("hermes", '<tool_call>{"name": "now", "arguments": {}}}\n</tool_call>', "{}"),
+        ("llama", '<|python_tag|>{"name": "now", "parameters": {"x": "}"}}', '{"x": "}"}'),
+        ("llama", '{"type": "function", "name": "now", "parameters": {}}', "{}"),
+        ("llama", '{"type": "function", "function": {"name": "now", "parameters": {}}}', "{}"),
+        ("pythonic", "[now(a=-1.5, b=(1, 2), c={'k': None}, d=x y)]", None),
+        ("gemma", '<|tool_call>call:now{a:None,b:{c:[true,<|"|>}<|"|>]}}<tool_call|>', None),
+        ("qwen-coder", "<function=now>\n<parameter=a>\n1\n</parameter>\n</function>", '{"a": 1}'),
+    ],
+)
+def test_odd_calls(family, output, arguments):
+    message = of(family, output)
+    if arguments is None and "'name'" in output:
+        assert message.calls == []
+        assert message.text == output
+        return
+    assert [c.name for c in message.calls] == ["now"]
+    assert message.text == ""
+    if arguments is not None:
+        assert message.calls[0].arguments == arguments
+    elif family == "pythonic":
+        found = {"a": -1.5, "b": [1, 2], "c": {"k": None}, "d": "x y"}
+        assert json.loads(message.calls[0].arguments) == found
+    else:
+        assert json.loads(message.calls[0].arguments) == {"a": None, "b": {"c": [True, "}"]}}
+
+
+def test_several_of_llama():
+    output = (
+        '{"name": "now", "parameters": {}}; {"name": "get_weather", "parameters": {"city": "x"}}'
+    )
+    assert [c.name for c in of("llama", output).calls] == ["now", "get_weather"]
+
+
+def test_values_have_the_types_that_the_schema_says():
+    def value(text):
+        output = f"<function=get_weather>\n<parameter=city>\n{text}\n</parameter>\n</function>"
+        return json.loads(of("qwen-coder", output).calls[0].arguments)["city"]
+
+    assert value("12") == "12"
+    assert value('"quoted"') == '"quoted"'
+    assert value("two\nlines \\ \t") == "two\nlines \\ \t"
+    assert value("a < b </param") == "a < b </param"
+
+
+def test_ids():
+    w = next(w for w in WRITTEN if w.model.startswith("mistralai/Mistral-Small"))
+    assert [c.id for c in message_of(parser_of(w).push(w.output)).calls] == [
+        "abc123456",
+        "abc123457",
+    ]
+    w = next(w for w in WRITTEN if w.family == "kimi")
+    ids = [c.id for c in message_of(parser_of(w).push(w.output)).calls]
+    assert ids == ["functions.get_weather:0", "functions.now:1"]
+    w = next(w for w in WRITTEN if w.family == "hermes")
+    ids = [c.id for c in message_of(parser_of(w).push(w.output)).calls]
+    assert len(set(ids)) == 2 and all(i.startswith("call_") for i in ids)
