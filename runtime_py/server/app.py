@@ -13,6 +13,7 @@ from ..engine import MLCEngine
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.metrics import MetricsPage
 from .endpoints.openai import OpenAI
+from .endpoints.openapi import OpenApi
 from .endpoints.routes import Group
 from .endpoints.status import Status
 from .guard.browser_guard import BrowserGuard
@@ -96,12 +97,15 @@ def create_app(
     watchers = (metrics, access_log.write, Tracing())
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
     pipeline = Pipeline(models)
-    _add_routes(app, status, (status, MetricsPage(models, exposition), OpenAI(pipeline)))
+    document = OpenApi(models, has_keys=bool(keys))
+    metrics_page = MetricsPage(models, exposition)
+    _add_routes(app, status, document, (status, metrics_page, document, OpenAI(pipeline)))
     return app
 
 
-def _add_routes(app: FastAPI, status: Status, groups: Sequence[Group]) -> None:
+def _add_routes(app: FastAPI, status: Status, document: OpenApi, groups: Sequence[Group]) -> None:
     routes = {place: handler for group in groups for place, handler in group.routes().items()}
     for (method, path), handler in routes.items():
         app.add_api_route(path, handler, methods=[method])
+    document.describe(routes)
     status.endpoints = [f"{method} {path}" for method, path in routes]

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ..models import Models
 from ..observing.metrics import Exposition
+from .described import described
 from .looking import looked_at
 from .routes import Routes
 
@@ -29,6 +30,7 @@ class MetricsPage:
         """See Group."""
         return {("GET", "/metrics"): self.metrics}
 
+    @described(media_types=("text/plain", "application/openmetrics-text"))
     async def metrics(self, request: Request) -> Response:
         """All metrics, in the format that Accept asks for."""
         await asyncio.gather(*(looked_at(m.loaded.dispatcher) for m in self._models.served()))

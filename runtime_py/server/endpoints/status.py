@@ -14,10 +14,12 @@ from ...core.pulse import Snapshot, as_json
 from ...load.model import LoadedModel
 from ..life import Life
 from ..models import Models
+from .described import FLAG, TEXT, described, list_of, object_of, one_of
 from .looking import looked_at
 from .routes import Routes
 
 _WORST_FIRST = ("failed", "failing", "stuck", "ok")
+_STATUS = one_of(*_WORST_FIRST)
 
 
 class Status:
@@ -50,6 +52,10 @@ class Status:
         found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
         return next((word for word in _WORST_FIRST if word in found), "ok")
 
+    @described(
+        answer=object_of(server=TEXT, models=list_of(TEXT), endpoints=list_of(TEXT)),
+        media_types=("text/html",),
+    )
     async def index(self) -> Response:
         """Says what is here."""
         names = [m.name for m in self._models.listed()]
@@ -58,21 +64,25 @@ class Status:
             | {"endpoints": list(self.endpoints)}
         )
 
+    @described(answer=object_of(status=_STATUS), statuses=(503,))
     async def health(self) -> Response:
         """503 unless all is well."""
         status = self.status()
         return JSONResponse({"status": status}, 200 if status == "ok" else 503)
 
+    @described(answer=object_of(ready=FLAG, status=TEXT), statuses=(503,))
     async def ready(self) -> Response:
         """503 while no requests should be sent here: all is not well, or the server ends."""
         status = "draining" if self._life.draining else self.status()
         is_ready = status == "ok"
         return JSONResponse({"ready": is_ready, "status": status}, 200 if is_ready else 503)
 
+    @described(answer=object_of(version=TEXT, server=TEXT))
     async def version(self) -> Response:
         """Of Wherry."""
         return JSONResponse({"version": wherry.__version__, "server": "wherry"})
 
+    @described(answer=object_of(status=_STATUS, models={"type": "object"}))
     async def stats(self) -> Response:
         """What the engines do now; one that does not say so soon: what it did when last seen."""
         served = self._models.served()
