@@ -5,6 +5,7 @@ The synchronous and the asynchronous engine differ only in how they wait for eve
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from ..text.stop_strings import StopAutomaton
 from ..text.tokenizer import Tokenizer
 from .assembler import Assembler
 from .delta import Delta
-from .shapes import CompletionTokensDetails, PromptTokensDetails, Timings, Usage
+from .shapes import CompletionTokensDetails, FinishReason, PromptTokensDetails, Timings, Usage
 
 
 class Generation:
@@ -23,6 +24,9 @@ class Generation:
 
     Args:
         soon: abort on the poller's thread, for callers on an event loop.
+
+    Attributes:
+        first_at: when its first events came, time.monotonic(); None before.
 
     Raises:
         WherryError: the engine is closed, has failed, or refuses the request.
@@ -43,6 +47,24 @@ class Generation:
         choices = [Assembler(job, plan, tokenizer, stops) for job in plan.jobs]
         self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
         self._open = set(self._choices)
+        self.first_at: float | None = None
+        self._last_at = 0.0
+
+    @property
+    def finishes(self) -> list[FinishReason | None]:
+        """Why each choice ended; None for one that goes on, or was cut off."""
+        return [choice.finish for choice in self._choices.values()]
+
+    @property
+    def token_seconds(self) -> float:
+        """From its first events to its last."""
+        return self._last_at - self.first_at if self.first_at else 0.0
+
+    @property
+    def seconds(self) -> tuple[float, float, float]:
+        """Of queue, prompt and output so far; of several choices the longest."""
+        queue, prompt, output = zip(*(c.seconds for c in self._choices.values()), strict=True)
+        return max(queue), max(prompt), max(output)
 
     @property
     def done(self) -> bool:
@@ -72,7 +94,7 @@ class Generation:
     def timings(self) -> Timings:
         """Times so far; of several choices the longest."""
         choices = self._choices.values()
-        queue, prompt, output = (max(c.seconds[i] for c in choices) for i in range(3))
+        queue, prompt, output = self.seconds
         cached = sum(c.cached for c in choices if c.index % self.plan.n == 0)
         sampled = sum(choice.sampled for choice in choices)
         return Timings.of(queue, cached, self.plan.prompt_tokens - cached, prompt, sampled, output)
@@ -83,6 +105,9 @@ class Generation:
         Raises:
             WherryError: the core gave a request up.
         """
+        self._last_at = time.monotonic()
+        if self.first_at is None:
+            self.first_at = self._last_at
         batches: defaultdict[int, list[Event]] = defaultdict(list)
         for event in events:
             batches[event.id].append(event)

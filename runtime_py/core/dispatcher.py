@@ -17,6 +17,7 @@ from wherry.errors import WherryError
 from ..request.errors import BusyError, RequestError
 from ..request.plan import Job
 from .interface import Core, CoreStats, Event, Finish
+from .pace import Pace
 from .pulse import Pulse, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Dispatcher:
     Attributes:
         limit: core requests at one time, running and queued; None: as many as come.
         pulse: looks at the core's counters.
+        pace: how fast requests end.
     """
 
     def __init__(self, core: Core) -> None:
@@ -116,6 +118,7 @@ class Dispatcher:
         self._lock = threading.RLock()
         self._sinks: dict[int, Sink] = {}
         self._ids = itertools.count(1)
+        self.pace = Pace()
         self._to_abort: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._failure: BaseException | None = None  # why no request is taken any more
         self._closed = False
@@ -235,7 +238,8 @@ class Dispatcher:
             )
         raise BusyError(
             f"{len(self._sinks)} outputs are under way or queued, of at most {self.limit}. "
-            "Try again in a moment."
+            "Try again in a moment.",
+            retry_after=self.pace.seconds_until(len(self._sinks) + jobs - self.limit),
         )
 
     def _poll(self) -> None:
@@ -256,6 +260,8 @@ class Dispatcher:
         batches: defaultdict[Sink, list[Event]] = defaultdict(list)
         if any(event.finish == Finish.ERROR for event in events):
             self.pulse.stir()  # whether the next step works, too
+        if ended := sum(1 for event in events if event.finish):
+            self.pace.note(ended)
         for event in events:
             sink = self._sinks.pop(event.id, None) if event.finish else self._sinks.get(event.id)
             if sink is not None:  # else it was aborted meanwhile

@@ -20,4 +20,12 @@ class RequestError(UsageError):
 
 
 class BusyError(ResourceError):
-    """The queue is full; the same request may be served a little later."""
+    """The queue is full; the same request may be served a little later.
+
+    Attributes:
+        retry_after: seconds after which there may be room; None: nobody knows.
+    """
+
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

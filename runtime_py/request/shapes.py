@@ -183,10 +183,17 @@ class ChatRequest(SamplingRequest):
     chat_template_kwargs: dict[str, Any] | None = None  # variables of the template; before all
 
 
+_TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
+_PromptJson = str | list[str] | list[_TokenJson] | list[list[_TokenJson]]
+
+
 class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
-    prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
+    prompt: Annotated[
+        str | list[str] | list[int] | list[list[int]],
+        PlainValidator(_prompt, json_schema_input_type=_PromptJson),
+    ]
     suffix: str | None = None  # what follows: the model fills the gap
     max_tokens: int | None = Field(None, ge=0, le=2**31 - 1)  # 0: with echo, what the prompt is
     echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from ..async_engine import AsyncMLCEngine
 from ..engine import MLCEngine
+from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
+from .endpoints.metrics import MetricsPage
 from .endpoints.openai import OpenAI
+from .endpoints.openapi import OpenApi
+from .endpoints.routes import Group
 from .endpoints.status import Status
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import Gate
-from .models import Models, OneModel
+from .guard.keys import KeyRing
+from .guard.permitted import Permitted
+from .life import Life
+from .models import OneModel
+from .observing import access_log
+from .observing.engine_metrics import EngineMetrics
+from .observing.metrics import Exposition, RequestMetrics
+from .observing.observer import REQUEST_ID, Observer
+from .observing.tracing import Tracing
 from .pipeline import IGNORED_HEADER, Pipeline
 from .serving import serve as serve  # the two names of this module
 from .wire import errors as server_errors
 
-MAX_BODY = 16 * 2**20  # bytes
-MAX_QUEUE = 256  # outputs that wait, beyond those that run
-STUCK_SECONDS = 120  # more than the longest step of a large model on a slow machine
+_LIMITS = [f"X-RateLimit-{w}-{of}" for w in ("Limit", "Remaining") for of in ("requests", "tokens")]
+EXPOSED = [IGNORED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]  # what pages of others may read
 
 
 def create_app(
@@ -28,10 +40,12 @@ def create_app(
     *,
     model_name: str | None = None,
     api_key: str | None = None,
+    keys: KeyRing | str | Path | None = None,
     cors: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,
     max_body: int = MAX_BODY,
     max_queue: int = MAX_QUEUE,
+    request_timeout: float | None = None,
     stuck_seconds: float = STUCK_SECONDS,
 ) -> FastAPI:
     """The application; it does not own the engine.
@@ -39,38 +53,59 @@ def create_app(
     Args:
         engine: serves the requests.
         model_name: the `model` that requests name; None: the engine's.
-        api_key: clients must send it to every path but /health; None: anyone may ask.
+        api_key: clients must send it to every path but /health and /ready; None: anyone may ask.
+        keys: a file of further keys with limits of their own (guard/keys.py), or what was made of
+            one; then `api_key` is not looked at.
         cors: origins whose pages may ask ("*": all); None: none.
         hosts: names that requests may be sent to beside localhost and IP addresses ("*": all);
             with a key they are not looked at.
         max_body: bytes of a request, beyond which it is a 413.
         max_queue: outputs that may wait, beyond which a request is a 429.
+        request_timeout: seconds that a request may take; beyond it is ended with a 504. Clients ask
+            for less by X-Request-Timeout. None: as many as it takes.
         stuck_seconds: that there may be work of which none is done, beyond which /health is a 503.
     """
     loaded = engine.loaded
     loaded.dispatcher.limit = loaded.max_batch + max_queue
+    models = Permitted(OneModel(loaded, model_name or loaded.name))
+    life = Life()
+    status = Status(models, life, stuck_seconds)
+    metrics = RequestMetrics(life)
+    exposition = Exposition(metrics, EngineMetrics(models))
     app = FastAPI(title="Wherry", openapi_url=None)
+    app.state.life, app.state.status = life, status
     server_errors.install(app)
-    guard = BrowserGuard(hosts or (), cors or ())
-    app.add_middleware(Gate, api_key=api_key, guard=guard, max_body=max_body)
-    if cors:  # outermost: a browser's preflight carries no key
+    if not isinstance(keys, KeyRing):
+        keys = KeyRing(api_key, Path(keys) if keys else None)
+    app.add_middleware(
+        Gate,
+        keys=keys,
+        guard=BrowserGuard(hosts or (), cors or ()),
+        life=life,
+        max_body=max_body,
+        request_timeout=request_timeout,
+    )
+    if cors:  # before the gate: a browser's preflight carries no key
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(cors),
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
             allow_private_network=True,  # a page of the Internet asks whether it may come in
-            expose_headers=[IGNORED_HEADER, "Retry-After"],
+            expose_headers=EXPOSED,
         )
-    _add_routes(app, OneModel(loaded, model_name or loaded.name), stuck_seconds)
+    watchers = (metrics, access_log.write, Tracing())
+    app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
+    pipeline = Pipeline(models)
+    document = OpenApi(models, has_keys=bool(keys))
+    metrics_page = MetricsPage(models, exposition)
+    _add_routes(app, status, document, (status, metrics_page, document, OpenAI(pipeline)))
     return app
 
 
-def _add_routes(app: FastAPI, models: Models, stuck_seconds: float) -> None:
-    pipeline = Pipeline(models)
-    status = Status(models, stuck_seconds)
-    groups = (status, OpenAI(pipeline))
+def _add_routes(app: FastAPI, status: Status, document: OpenApi, groups: Sequence[Group]) -> None:
     routes = {place: handler for group in groups for place, handler in group.routes().items()}
     for (method, path), handler in routes.items():
         app.add_api_route(path, handler, methods=[method])
+    document.describe(routes)
     status.endpoints = [f"{method} {path}" for method, path in routes]

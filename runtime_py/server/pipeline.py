@@ -20,6 +20,7 @@ from ..load.model import LoadedModel
 from ..request.caller import Caller
 from ..request.plan import Plan
 from .models import Models
+from .observing.record import current
 from .wire.errors import ApiError, shutting_down
 from .wire.framing import OPENAI, Framing
 from .wire.json_body import encoded, parse_json
@@ -81,6 +82,7 @@ class Pipeline:
                 begun = await while_connected(http.receive, self._begin(body, endpoint, held))
                 return await _respond(http, endpoint, held, *begun)
             except ClientGone:
+                current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
 
     async def _begin(
@@ -115,6 +117,7 @@ async def _respond(
     sink: AsyncSink,
     reply: Reply[Any, Any],
 ) -> Response:
+    current().begun(request.model, generation, stream=bool(request.stream))
     headers = _ignored_header(endpoint.ignored(request))
     if request.stream:
         stream = AsyncStream(generation, sink, Streaming(generation, reply))

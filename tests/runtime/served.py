@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 SCRIPT = """
 import sys
@@ -26,8 +27,8 @@ class Served:
     def __init__(self, process: subprocess.Popen[str], url: str, log: Path) -> None:
         self.process = process
         self.url = url
-        self.host, _, port = url.removeprefix("http://").partition(":")
-        self.port = int(port)
+        address = urlsplit(url)
+        self.host, self.port = address.hostname, address.port
         self._log = log
 
     @property

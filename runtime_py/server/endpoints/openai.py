@@ -7,14 +7,17 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from ...answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from ...load.model import LoadedModel
 from ...request.shapes import ChatRequest, CompletionRequest, ignored, parse
 from ..models import Models, unknown_model
 from ..pipeline import Endpoint, Pipeline
+from .described import COUNT, TEXT, described, list_of, object_of, one_of
 from .routes import Routes
 
 CHAT = Endpoint(partial(parse, ChatRequest), LoadedModel.chat, ignored=ignored)
 COMPLETION = Endpoint(partial(parse, CompletionRequest), LoadedModel.completion, ignored=ignored)
+LISTED = object_of(id=TEXT, object=one_of("model"), created=COUNT, owned_by=TEXT)
 
 
 class OpenAI:
@@ -37,11 +40,13 @@ class OpenAI:
             ("POST", "/v1/completions"): self.completion,
         }
 
+    @described(answer=object_of(object=one_of("list"), data=list_of(LISTED)))
     async def models(self) -> Response:
         """Lists what is served."""
         data = [m.described() for m in self._models.listed()]
         return JSONResponse({"object": "list", "data": data})
 
+    @described(answer=LISTED)
     async def model(self, name: str) -> Response:
         """Describes one model."""
         listed = self._models.listed()
@@ -50,10 +55,12 @@ class OpenAI:
                 return JSONResponse(model.described())
         raise unknown_model(name, listed)
 
+    @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk)
     async def chat(self, request: Request) -> Response:
         """Answers messages."""
         return await self._pipeline.answer(request, CHAT)
 
+    @described(request=CompletionRequest, answer=Completion, chunk=Completion)
     async def completion(self, request: Request) -> Response:
         """Continues prompts."""
         return await self._pipeline.answer(request, COMPLETION)

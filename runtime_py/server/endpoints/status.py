@@ -1,21 +1,25 @@
-"""What the server is and how it does: /, /health, /stats."""
+"""What the server is and how it does: /, /health, /ready, /version, /stats."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+import wherry
+
 from ...core.pulse import Snapshot, as_json
 from ...load.model import LoadedModel
+from ..life import Life
 from ..models import Models
+from .described import FLAG, TEXT, described, list_of, object_of, one_of
+from .looking import looked_at
 from .routes import Routes
 
-_LOOK_SECONDS = 0.2  # that /stats waits for the engine's counters
 _WORST_FIRST = ("failed", "failing", "stuck", "ok")
+_STATUS = one_of(*_WORST_FIRST)
 
 
 class Status:
@@ -23,11 +27,13 @@ class Status:
 
     Args:
         models: what is served.
+        life: the server's.
         stuck_seconds: that there may be work of which none is done.
     """
 
-    def __init__(self, models: Models, stuck_seconds: float) -> None:
+    def __init__(self, models: Models, life: Life, stuck_seconds: float) -> None:
         self._models = models
+        self._life = life
         self._stuck_seconds = stuck_seconds
         self.endpoints: Sequence[str] = ()  # set when all are known
 
@@ -36,6 +42,8 @@ class Status:
         return {
             ("GET", "/"): self.index,
             ("GET", "/health"): self.health,
+            ("GET", "/ready"): self.ready,
+            ("GET", "/version"): self.version,
             ("GET", "/stats"): self.stats,
         }
 
@@ -44,6 +52,10 @@ class Status:
         found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
         return next((word for word in _WORST_FIRST if word in found), "ok")
 
+    @described(
+        answer=object_of(server=TEXT, models=list_of(TEXT), endpoints=list_of(TEXT)),
+        media_types=("text/html",),
+    )
     async def index(self) -> Response:
         """Says what is here."""
         names = [m.name for m in self._models.listed()]
@@ -52,11 +64,25 @@ class Status:
             | {"endpoints": list(self.endpoints)}
         )
 
+    @described(answer=object_of(status=_STATUS), statuses=(503,))
     async def health(self) -> Response:
         """503 unless all is well."""
         status = self.status()
         return JSONResponse({"status": status}, 200 if status == "ok" else 503)
 
+    @described(answer=object_of(ready=FLAG, status=TEXT), statuses=(503,))
+    async def ready(self) -> Response:
+        """503 while no requests should be sent here: all is not well, or the server ends."""
+        status = "draining" if self._life.draining else self.status()
+        is_ready = status == "ok"
+        return JSONResponse({"ready": is_ready, "status": status}, 200 if is_ready else 503)
+
+    @described(answer=object_of(version=TEXT, server=TEXT))
+    async def version(self) -> Response:
+        """Of Wherry."""
+        return JSONResponse({"version": wherry.__version__, "server": "wherry"})
+
+    @described(answer=object_of(status=_STATUS, models={"type": "object"}))
     async def stats(self) -> Response:
         """What the engines do now; one that does not say so soon: what it did when last seen."""
         served = self._models.served()
@@ -66,12 +92,7 @@ class Status:
         return JSONResponse(first | {"status": self.status(), "models": models})
 
     async def _stats(self, loaded: LoadedModel) -> dict[str, Any]:
-        dispatcher = loaded.dispatcher
-        looks, end = dispatcher.pulse.looks, time.monotonic() + _LOOK_SECONDS
-        dispatcher.pulse.stir()
-        while dispatcher.pulse.looks == looks and time.monotonic() < end:
-            await asyncio.sleep(0.005)
-        found = dispatcher.snapshot()
+        found = await looked_at(loaded.dispatcher)
         return {"status": self._of(found), **as_json(found)}
 
     def _of(self, found: Snapshot) -> str:

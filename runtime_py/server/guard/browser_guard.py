@@ -14,6 +14,7 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from ..wire.errors import ApiError
 
@@ -33,11 +34,15 @@ class BrowserGuard:
         self._hosts = {h.lower().rstrip(".") for h in hosts}
         self._origins = {o.lower().rstrip("/") for o in origins}
 
-    def refusal(self, headers: Headers, scheme: str) -> ApiError | None:
-        """Why a request is refused; None if it is not."""
+    def check(self, headers: Headers, scheme: str) -> None:
+        """Refuse a request by its Host and Origin.
+
+        Raises:
+            ApiError: 403, with what would allow it.
+        """
         host = headers.get("host", "")  # HTTP/1.0 may have none; browsers always send it
         if host and not self._is_ours(host):
-            return ApiError(
+            raise ApiError(
                 403,
                 f"This server does not know itself as {host[:_SHOWN]!r}: a page may have given "
                 "that name to this machine. Start it with --allow-host NAME, or with an API key.",
@@ -45,10 +50,10 @@ class BrowserGuard:
             )
         origin = headers.get("origin", "").lower()
         if not origin or "*" in self._origins or origin in self._origins:
-            return None
+            return
         if origin == f"{scheme}://{host.lower()}":
-            return None
-        return ApiError(
+            return
+        raise ApiError(
             403,
             f"Pages of {origin[:_SHOWN]!r} may not use this server. Start it with --cors ORIGIN.",
             code="origin_not_allowed",
@@ -70,15 +75,25 @@ class BrowserGuard:
         return True
 
 
-def content_refusal(method: str, headers: Headers) -> ApiError | None:
-    """Why a body's type is refused. Pages may send other types than JSON without asking first."""
+def check_content(method: str, headers: Headers) -> None:
+    """Refuse what is no JSON. Pages may send other types without asking first.
+
+    Raises:
+        ApiError: 415.
+    """
     if method != "POST":
-        return None
+        return
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
-        return None
-    return ApiError(
+        return
+    raise ApiError(
         415,
         f"The body's type is {kind[:_SHOWN]!r}; send the header Content-Type: application/json",
         code="unsupported_media_type",
     )
+
+
+def wants_page(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser asks for the page of GET /."""
+    asks = scope["path"] == "/" and scope["method"] == "GET"
+    return asks and "text/html" in headers.get("accept", "").lower()

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-import hmac
+import math
+from contextlib import ExitStack
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, response
-from .browser_guard import BrowserGuard, content_refusal
+from ..life import PROBES, Life
+from ..observing.record import current
+from ..wire.deadlines import set_deadline
+from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, response, shutting_down
+from .browser_guard import BrowserGuard, check_content, wants_page
+from .keys import Key, KeyRing
+from .permitted import set_key
 
-OPEN_PATHS = frozenset({"/health"})
 BODIES_AT_ONCE = 8  # of the largest size: memory for all requests that are under way
+_TO_THE_END = PROBES | {"/metrics"}  # answered while the server drains
 
 
 class Gate:
-    """Refuses a request without the key, from a strange page, or with too large a body.
+    """Refuses a request without a key, from a strange page, or with too large a body.
 
     Args:
         app: what is behind.
-        api_key: None: no key is asked for. `Authorization: Bearer` and `x-api-key` both carry it.
+        keys: `Authorization: Bearer` and `x-api-key` both carry one; empty: none is asked for.
         guard: asked where there is no key.
+        life: the server's.
         max_body: bytes of one request; all together may have BODIES_AT_ONCE times that.
+        request_timeout: seconds that a request may take; None: as many as it takes.
     """
 
     def __init__(
-        self, app: ASGIApp, *, api_key: str | None, guard: BrowserGuard, max_body: int
+        self,
+        app: ASGIApp,
+        *,
+        keys: KeyRing,
+        guard: BrowserGuard,
+        life: Life,
+        max_body: int,
+        request_timeout: float | None = None,
     ) -> None:
         self._app = app
-        self._key = api_key.encode() if api_key else None
+        self._keys = keys
         self._guard = guard
+        self._life = life
         self._max_body = max_body
+        self._request_timeout = request_timeout
         self._held = 0  # bytes of the bodies of all requests under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,9 +55,15 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if refusal := self._refusal(scope, Headers(scope=scope)):
-            await response(refusal, scope["path"])(scope, receive, send)
-            return
+        with ExitStack() as held:
+            try:
+                key = self._admitted(scope, Headers(scope=scope), held)
+            except ApiError as e:
+                await response(e, scope["path"])(scope, receive, send)
+                return
+            await self._pass_on(scope, receive, send, key)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, key: Key | None) -> None:
         received = 0
 
         async def counted() -> Message:
@@ -52,26 +75,50 @@ class Gate:
             self._check_size(received)
             return message
 
+        async def told(message: Message) -> None:
+            if key and message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(dict(key.quota.headers()))
+            await send(message)
+
         try:
-            await self._app(scope, counted, send)
+            await self._app(scope, counted, told)
         finally:
             self._held -= received
+            if key:
+                key.quota.spend(current().tokens)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> ApiError | None:
-        if self._key is None:
-            if refusal := self._guard.refusal(headers, scope["scheme"]):
-                return refusal
-        elif scope["path"] not in OPEN_PATHS and not self._has_key(headers):
-            return ApiError(
-                401,
-                "The API key is missing or wrong; send it as: Authorization: Bearer KEY",
-                code="invalid_api_key",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+    def _admitted(self, scope: Scope, headers: Headers, held: ExitStack) -> Key | None:
+        """The key of a request that may pass; its place in the key's quota is `held`."""
+        path, method = scope["path"], scope["method"]
+        if self._life.draining and path not in _TO_THE_END:
+            raise _draining(self._life)
+        key = None
+        if not self._keys:
+            self._guard.check(headers, scope["scheme"])
+        elif not is_open(scope, headers):
+            key = self._key_of(headers)
+            current().key = key.name
+            set_key(key)
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > self._max_body:
-            return self._too_large(int(length[:20]))
-        return content_refusal(scope["method"], headers)
+            raise self._too_large(int(length[:20]))
+        check_content(method, headers)
+        set_deadline(current(), headers, self._request_timeout)
+        if key and method == "POST":
+            held.enter_context(key.quota.request())
+        return key
+
+    def _key_of(self, headers: Headers) -> Key:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        if key := self._keys.find(given.encode("latin-1")):
+            return key
+        raise ApiError(
+            401,
+            "The API key is missing or wrong; send it as: Authorization: Bearer KEY",
+            code="invalid_api_key",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
 
     def _check_size(self, received: int) -> None:
         if received > self._max_body:
@@ -84,12 +131,6 @@ class Gate:
                 headers={"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"},
             )
 
-    def _has_key(self, headers: Headers) -> bool:
-        assert self._key
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        return hmac.compare_digest(given.encode("latin-1"), self._key)
-
     def _too_large(self, size: int) -> ApiError:
         return ApiError(
             413,
@@ -97,3 +138,15 @@ class Gate:
             code="request_too_large",
             headers={"Connection": "close"},
         )
+
+
+def is_open(scope: Scope, headers: Headers) -> bool:
+    """Whether a request needs no key: probes, and the page, in which nothing is of the models."""
+    return scope["path"] in PROBES or wants_page(scope, headers)
+
+
+def _draining(life: Life) -> ApiError:
+    error = shutting_down()
+    seconds = max(1, math.ceil(life.drain_seconds_left))
+    error.headers = {"Retry-After": str(seconds), "Connection": "close"}
+    return error

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse
 from wherry.errors import UsageError, WherryError
 
 from ...request.errors import BusyError, RequestError
+from ..observing.record import current
 
 _log = logging.getLogger(__name__)
 RETRY_AFTER_SECONDS = 1
@@ -54,11 +55,15 @@ def api_error(error: BaseException) -> ApiError:
     if isinstance(error, UsageError):
         return ApiError(400, str(error))
     if isinstance(error, BusyError):
-        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        headers = {"Retry-After": str(error.retry_after or RETRY_AFTER_SECONDS)}
         return ApiError(429, str(error), code="queue_full", headers=headers)
     if isinstance(error, WherryError):
         return ApiError(500, str(error), code="engine_error")
-    return ApiError(500, "The server has failed; its log says why", code="internal_error")
+    return ApiError(
+        500,
+        f"The server has failed; its log says why, at request {current().id}",
+        code="internal_error",
+    )
 
 
 def shutting_down() -> ApiError:
@@ -97,6 +102,7 @@ def body(error: ApiError) -> dict[str, Any]:
 def response(error: BaseException, path: str = "") -> JSONResponse:
     """The whole answer to a request that failed."""
     known = api_error(error)
+    current().error = known.code or f"http_{known.status_code}"
     content = shape_of(path)(known)
     return JSONResponse(content, known.status_code, headers=dict(known.headers or {}))
 
@@ -108,7 +114,7 @@ def install(app: FastAPI) -> None:
         if isinstance(error, HTTPException) and not isinstance(error, ApiError):
             error = _about_route(request, error)
         elif isinstance(error, WherryError) and api_error(error).status_code >= 500:
-            _log.error("%s %s: %s", request.method, request.url.path, error)
+            _log.error("%s %s %s: %s", current().id, request.method, request.url.path, error)
         return response(error, request.url.path)
 
     for kind in (HTTPException, WherryError, Exception):

@@ -15,7 +15,9 @@ from starlette.types import Receive, Scope, Send
 from wherry.errors import WherryError
 
 from ...async_engine import AsyncStream
-from .errors import api_error, shutting_down
+from ..observing.record import current
+from .deadlines import deadline_exceeded
+from .errors import ApiError, api_error, shutting_down
 from .framing import Framing
 
 _log = logging.getLogger(__name__)
@@ -28,17 +30,21 @@ class ClientGone(Exception):
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """Await `work`; cancel it when the client goes away.
+    """Await `work`; cancel it when the client goes away, or when the request's time is over.
 
     Raises:
         ClientGone: it went away first.
+        ApiError: 504, its deadline came first.
     """
+    record = current()
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(receive))
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientGone
-        return task.result()
+        await asyncio.wait(
+            {task, gone}, timeout=record.seconds_left, return_when=asyncio.FIRST_COMPLETED
+        )
+        if task.done():
+            return task.result()
+        raise ClientGone if gone.done() else deadline_exceeded(record)
     finally:
         task.cancel()
         gone.cancel()
@@ -82,16 +88,24 @@ class StreamedAnswer(Response):
         try:
             await while_connected(receive, self._send_all(send))
         except (ClientGone, OSError):
-            _log.debug("The client of a stream has gone away")
+            current().error = "client_gone"
+        except ApiError as e:  # its time is over
+            if not self._started:
+                raise
+            await self._end_with(send, e)
         except asyncio.CancelledError:  # the server ends, and has waited long enough
             if not self._started:
                 raise
-            with contextlib.suppress(OSError, asyncio.TimeoutError):
-                end = _send_last(send, self._framing.of_error(shutting_down()))
-                await asyncio.wait_for(end, _LAST_WORD_SECONDS)
+            await self._end_with(send, shutting_down())
         finally:
             self._stream.cancel()
             await self._held.aclose()
+
+    async def _end_with(self, send: Send, error: ApiError) -> None:
+        current().error = error.code
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            end = _send_last(send, self._framing.of_error(error))
+            await asyncio.wait_for(end, _LAST_WORD_SECONDS)
 
     async def _send_all(self, send: Send) -> None:
         headers = self.raw_headers
@@ -102,8 +116,10 @@ class StreamedAnswer(Response):
                 await _send(send, b"".join(self._framing.of(chunk) for chunk in chunks))
             last = self._framing.last
         except WherryError as e:
-            _log.error("A stream failed: %s", e)
-            last = self._framing.of_error(api_error(e))
+            record, known = current(), api_error(e)
+            _log.error("%s: a stream failed: %s", record.id, e)
+            record.error = known.code
+            last = self._framing.of_error(known)
         await _send_last(send, last)
 
 

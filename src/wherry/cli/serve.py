@@ -6,38 +6,36 @@ from typing import Any
 
 import click
 
-from . import interrupts, options
+from . import interrupts, options, serving_options
 
 
 @click.command("serve")
 @options.model
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@serving_options.place
 @click.option("--model-name", help="What clients call it; default: the model's name.")
-@click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY.")
-@click.option("--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable.")
-@click.option(
-    "--allow-host",
-    "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="A name of this machine that clients use, where no key is asked for; repeatable.",
-)
+@serving_options.access
+@serving_options.limits
+@serving_options.operation
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @options.load
-def serve_command(model: str, **typed: Any) -> None:
-    """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models."""
-    from wherry import settings
-    from wherry.runtime.server.serving import check_host, serve
+def serve_command(model: str, otlp_endpoint: str | None, **typed: Any) -> None:
+    """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models.
 
-    loading, serving = options.split(typed)
-    api_key = serving.setdefault("api_key", settings.api_key())
-    check_host(serving["host"], api_key)  # before minutes of compiling
+    A browser finds a page to chat at /, Prometheus /metrics, programs /openapi.json.
+    """
+    from wherry.runtime.server import serving
+    from wherry.runtime.server.observing.otlp import export_to
+
+    loading, given = options.split(typed)
+    serving.checked(**given)  # before minutes of compiling
+    if otlp_endpoint:
+        export_to(otlp_endpoint)
     engine = options.opened(model, loading)
 
     def on_ready(url: str) -> None:
-        click.echo(f"Serving {model} at {url}/v1", err=True)
+        path = "/v1" if url.startswith("http") else ""
+        click.echo(f"Serving {model} at {url}{path}", err=True)
 
     with engine:
         interrupts.raise_instead()
-        serve(engine, on_ready=on_ready, **serving)
+        serving.serve(engine, on_ready=on_ready, **given)

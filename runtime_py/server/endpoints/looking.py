@@ -1,0 +1,20 @@
+"""The engine's counters as they are now."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ...core.dispatcher import Dispatcher
+from ...core.pulse import Snapshot
+
+_LOOK_SECONDS = 0.2  # that anybody waits for an engine in the middle of a long step
+
+
+async def looked_at(dispatcher: Dispatcher) -> Snapshot:
+    """What an engine does now; one that does not say so soon: what it did when last seen."""
+    looks, end = dispatcher.pulse.looks, time.monotonic() + _LOOK_SECONDS
+    dispatcher.pulse.stir()
+    while dispatcher.pulse.looks == looks and time.monotonic() < end:
+        await asyncio.sleep(0.005)
+    return dispatcher.snapshot()

@@ -1,0 +1,228 @@
+"""GET /openapi.json: what the server takes and answers, from what handlers say of themselves.
+
+FastAPI's own generator sees nothing of handlers that read their bodies themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from http import HTTPStatus
+from typing import Any, cast
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+from starlette.responses import JSONResponse, Response
+
+import wherry
+
+from ...answer.shapes import Shape
+from ..life import PROBES
+from ..models import Models
+from ..wire.deadlines import TIMEOUT_HEADER
+from ..wire.errors import ApiError, shape_of
+from .described import Described, described, description_of
+from .routes import Routes
+
+_REF = "#/components/schemas/{model}"
+_OF_ALL = (400, 403, 429, 500, 503)
+_OF_BODIES = (404, 408, 413, 415, 504)
+_RETRY = {429, 503}  # these say when to ask again
+
+
+class OpenApi:
+    """The handler.
+
+    Args:
+        models: their names are what `model` may be.
+        has_keys: whether clients need one.
+    """
+
+    def __init__(self, models: Models, *, has_keys: bool) -> None:
+        self._models = models
+        self._has_keys = has_keys
+        self._document: dict[str, Any] = {}
+
+    def routes(self) -> Routes:
+        """See Group."""
+        return {("GET", "/openapi.json"): self.openapi}
+
+    def describe(self, routes: Routes) -> None:
+        """Write the document; called when all routes are known."""
+        schemas = _Schemas(routes.values())
+        paths: dict[str, dict[str, Any]] = {}
+        for (method, path), handler in routes.items():
+            operation = self._operation(path, handler, schemas)
+            paths.setdefault(_template(path), {})[method.lower()] = operation
+        self._document = {
+            "openapi": "3.1.0",
+            "info": {"title": "Wherry", "version": wherry.__version__},
+            "paths": paths,
+            "components": {
+                "schemas": schemas.components,
+                "headers": {
+                    "X-Request-Id": {
+                        "description": "The request's name, which the log has, too.",
+                        "required": True,
+                        "schema": {"type": "string", "maxLength": 128},
+                    }
+                },
+                "securitySchemes": {
+                    "bearer": {"type": "http", "scheme": "bearer"},
+                    "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+                },
+            },
+        }
+        if self._has_keys:
+            self._document["security"] = [{"bearer": []}, {"x-api-key": []}]
+
+    @described(answer={"type": "object", "required": ["openapi", "info", "paths"]})
+    async def openapi(self) -> Response:
+        """Describes all that is here, as OpenAPI 3.1."""
+        names = [m.name for m in self._models.listed()]
+        schemas = dict(self._document["components"]["schemas"])
+        schemas["ModelName"] = {
+            "type": "string",
+            "enum": ["", *names],
+            "description": "A model that is served here; empty: the default.",
+        }
+        components = self._document["components"] | {"schemas": schemas}
+        return JSONResponse(self._document | {"components": components})
+
+    def _operation(
+        self, path: str, handler: Callable[..., Any], schemas: _Schemas
+    ) -> dict[str, Any]:
+        known = description_of(handler) or Described()
+        answer = schemas.of(known.answer)
+        content: dict[str, Any] = {}
+        if answer is not None:
+            content["application/json"] = {"schema": answer}
+        if known.chunk:
+            chunk = {"type": "string", "x-chunk": schemas.of(known.chunk)}
+            content[known.stream] = {"schema": chunk}
+        content |= {kind: {"schema": {"type": "string"}} for kind in known.media_types}
+        responses = {"200": _response(200, content)} | {
+            str(status): _response(status, _error(path)) for status in self._statuses(path, known)
+        }
+        for status in known.statuses:
+            responses[str(status)] = _response(status, content)
+        lines = (handler.__doc__ or "").strip().splitlines()
+        operation: dict[str, Any] = {
+            "operationId": handler.__qualname__.replace(".", "_"),
+            "summary": lines[0] if lines else "",
+            "parameters": _parameters(path),
+            "responses": responses,
+        }
+        if known.request:
+            operation["requestBody"] = {
+                "required": True,
+                "content": {"application/json": {"schema": schemas.of(known.request)}},
+            }
+            operation["parameters"].append(_TIMEOUT)
+        if self._has_keys and path in PROBES:
+            operation["security"] = []
+        return operation
+
+    def _statuses(self, path: str, known: Described) -> list[int]:
+        found = set(_OF_ALL) - set(known.statuses)
+        if known.request:
+            found |= set(_OF_BODIES)
+        if "{" in path:
+            found.add(404)
+        if self._has_keys and path not in PROBES:
+            found.add(401)
+        return sorted(found)
+
+
+_TIMEOUT = {
+    "name": TIMEOUT_HEADER,
+    "in": "header",
+    "description": "Seconds, after which the request is ended with a 504.",
+    "required": False,
+    "schema": {"type": "number", "exclusiveMinimum": 0},
+}
+
+
+def _template(path: str) -> str:
+    return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
+
+
+def _parameters(path: str) -> list[dict[str, Any]]:
+    text = {"type": "string", "minLength": 1}
+    return [
+        {"name": name, "in": "path", "required": True, "schema": text}
+        for name in re.findall(r"\{(\w+)[:}]", path)
+    ]
+
+
+def _response(status: int, content: Mapping[str, Any]) -> dict[str, Any]:
+    headers: dict[str, Any] = {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}}
+    if status in _RETRY:
+        headers["Retry-After"] = {"schema": {"type": "integer", "minimum": 1}}
+    made = {"description": HTTPStatus(status).phrase, "headers": headers}
+    return made | ({"content": dict(content)} if content else {})
+
+
+def _error(path: str) -> dict[str, Any]:
+    """The content of a path's errors: what its shape makes of one with all fields, and of one."""
+    make = shape_of(path)
+    whole = make(ApiError(400, "text", param="text", code="text"))
+    schema = _schema_of([whole, make(ApiError(500, "text"))])
+    return {"application/json": {"schema": schema}}
+
+
+def _schema_of(samples: list[Any]) -> dict[str, Any]:
+    """A schema that holds for values like these."""
+    if all(isinstance(s, Mapping) for s in samples):
+        names = dict.fromkeys(name for sample in samples for name in sample)
+        found = {n: _schema_of([s[n] for s in samples if n in s]) for n in names}
+        required = [n for n in names if all(n in s for s in samples)]
+        return {"type": "object", "properties": found, "required": required}
+    kinds = {type(None): "null", str: "string", bool: "boolean", int: "integer", list: "array"}
+    types = list(dict.fromkeys(kinds[type(s)] for s in samples))
+    return {"type": types[0] if len(types) == 1 else types}
+
+
+class _Schemas:
+    """The schemas of all requests and answers, which share what they have in common."""
+
+    def __init__(self, handlers: Iterable[Callable[..., Any]]) -> None:
+        known = [d for d in map(description_of, handlers) if d]
+        requests = [d.request for d in known if d.request]
+        shapes = [s for d in known for s in (d.answer, d.chunk) if isinstance(s, type)]
+        kinds: list[type[BaseModel] | type[Shape]] = list(dict.fromkeys([*requests, *shapes]))
+        self._found, rest = TypeAdapter.json_schemas(
+            [(kind, "validation", TypeAdapter(kind)) for kind in kinds],
+            ref_template=_REF,
+            schema_generator=_Generator,
+        )
+        self.components: dict[str, Any] = {**rest.get("$defs", {}), "ModelName": {}}
+
+    def of(self, kind: Any) -> Any:
+        """The schema of a request, a Shape, or what is one already."""
+        if isinstance(kind, type):
+            return self._found[kind, "validation"]  # type: ignore[index]
+        return kind
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's; it knows which fields a Shape always has, and the names of models."""
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        """Of an answer."""
+        made = super().dataclass_schema(schema)
+        kind = schema["cls"]
+        if issubclass(kind, Shape):
+            names = [f.name for f in fields(cast(Any, kind)) if f.name not in kind._optional]
+            made |= {"required": names} if names else {}
+        return made
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Of a request."""
+        made = super().model_schema(schema)
+        properties = made.get("properties", {})
+        if schema["cls"].__name__.endswith("Request") and "model" in properties:
+            properties["model"] = {"$ref": _REF.format(model="ModelName")}
+        return made

@@ -1,0 +1,138 @@
+"""Where the server listens: an address, with TLS or without, or a Unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen.
+
+    Attributes:
+        host: of a machine; not a loopback address only with a key.
+        port: 0 takes a free one.
+        uds: path of a Unix socket, in place of both.
+        uds_mode: who may use it: only those who may write to it. 0o600: nobody else.
+        tls_cert: PEM file with the certificate and those that it stands on; None: no TLS.
+        tls_key: PEM file with its key; None: it is in the same file.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    uds: Path | None = None
+    uds_mode: int = 0o600
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+    def check(self, has_key: bool) -> None:
+        """Refuse to open a model without a key to other machines, and half of TLS.
+
+        Raises:
+            UsageError: `host` is not a loopback address and there is no key; or a file is missing.
+        """
+        if self.tls_key and not self.tls_cert:
+            raise UsageError("--tls-key needs the certificate, too: --tls-cert FILE")
+        for name, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+            if path and not path.is_file():
+                raise UsageError(f"{name}: there is no file {path}")
+        if self.tls_cert:
+            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self)
+        if self.uds and sys.platform == "win32":
+            raise UsageError("--uds: this system has no Unix sockets")
+        if self.uds or has_key or self.host == "localhost":
+            return
+        with contextlib.suppress(ValueError):
+            if ipaddress.ip_address(self.host.strip("[]")).is_loopback:
+                return
+        raise UsageError(
+            f"host is {self.host!r}, which other machines may reach, and there is no API key. Give "
+            "one (--api-key, WHERRY_API_KEY or --keys), or listen on 127.0.0.1."
+        )
+
+    def url(self, bound: socket.socket) -> str:
+        """Of the server that listens on a socket."""
+        if self.uds:
+            return f"unix:{self.uds}"
+        host, port = bound.getsockname()[:2]
+        return f"http{'s' * bool(self.tls_cert)}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def load_certificate(context: ssl.SSLContext, address: Address) -> None:
+    """Use the files of `address`, also for connections that come from now on.
+
+    Raises:
+        UsageError: they cannot be used.
+    """
+    assert address.tls_cert
+    try:
+        context.load_cert_chain(address.tls_cert, address.tls_key, password=_no_password)
+    except (OSError, ssl.SSLError) as e:
+        files = " and ".join(str(p) for p in (address.tls_cert, address.tls_key) if p)
+        raise UsageError(f"{files} cannot be used for TLS: {e}") from e
+
+
+def _no_password() -> str:
+    """Asked for where a key is encrypted: a server has nobody to ask at its start."""
+    return ""
+
+
+@contextlib.contextmanager
+def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
+    """A socket that is bound to `path`, and gone at the end.
+
+    It is made with its mode: there is no moment at which others may connect.
+
+    Raises:
+        UsageError: the path cannot be used, or somebody listens there.
+    """
+    bound = socket.socket(socket.AF_UNIX)
+    try:
+        _make_way(path)
+        mask = os.umask(0o777 & ~mode)
+        try:
+            bound.bind(str(path))
+        finally:
+            os.umask(mask)
+        path.chmod(mode)
+        made = path.stat().st_ino
+    except OSError as e:
+        bound.close()
+        raise UsageError(f"--uds {path}: {e.strerror or e}") from e
+    try:
+        yield bound
+    finally:
+        bound.close()
+        with contextlib.suppress(OSError):  # another server may have taken the path
+            if path.stat().st_ino == made:
+                path.unlink()
+
+
+def _make_way(path: Path) -> None:
+    """Remove the socket of a server that has died."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise OSError(errno.EEXIST, "there is a file of that name, which is no socket")
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(1)
+        try:
+            asking.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, "another server listens there")

@@ -1,0 +1,109 @@
+"""A line for each request, as text or as JSON; never a word of its content."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import time
+from typing import Any
+
+from uvicorn.config import LOGGING_CONFIG
+
+from ..life import PROBES
+from .record import RequestRecord
+
+NAME = "wherry.access"
+FORMATS = ("text", "json")
+_QUIET = PROBES | {"/metrics"}  # asked for every few seconds: logged where they fail
+_SHOWN = 200  # characters of a path
+_log = logging.getLogger(NAME)
+
+
+def write(record: RequestRecord) -> None:
+    """Log the end of a request."""
+    quiet = record.path in _QUIET and record.status < 400
+    level = logging.DEBUG if quiet else logging.INFO
+    if _log.isEnabledFor(level):
+        found = fields(record)
+        _log.log(level, "%s", _line(found), extra={"fields": found})
+
+
+def fields(record: RequestRecord) -> dict[str, Any]:
+    """What a line says, by name; what is not known is left out. Times are in seconds."""
+    found: dict[str, Any] = {
+        "request_id": record.id,
+        "client": record.client,
+        "key": record.key,
+        "method": record.method[:_SHOWN],
+        "path": record.path[:_SHOWN],
+        "status": record.status,
+        "duration": round(record.seconds, 4),
+        "error": record.error,
+    }
+    if generation := record.generation:
+        usage = generation.usage
+        found |= {
+            "model": record.model,
+            "stream": record.stream,
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.prompt_tokens_details.cached_tokens,
+            "output_tokens": usage.completion_tokens,
+            "ttft": _rounded(record.first_token_seconds),
+            "outcome": record.outcome,
+        }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 4)
+
+
+def _line(found: dict[str, Any]) -> str:
+    path = found["path"].encode("unicode_escape").decode("ascii")  # no line ends, no terminal codes
+    parts = [found["client"], f"{found['method']} {path}", str(found["status"])]
+    parts.append(f"{found['duration']:.3f} s")
+    if "model" in found:
+        tokens = f"{found['prompt_tokens']}+{found['output_tokens']} tokens"
+        parts.append(f"{found['model']} {tokens} ({found['cached_tokens']} cached)")
+    if "ttft" in found:
+        parts.append(f"first after {found['ttft']:.3f} s")
+    parts += [f"{name}={found[name]}" for name in ("error", "key") if name in found]
+    return "  ".join([*parts, found["request_id"]])
+
+
+class JsonLines(logging.Formatter):
+    """Each line of the log as an object; names as in `fields`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        found = {
+            "time": f"{stamp}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        known = getattr(record, "fields", None)
+        found |= known if known is not None else {"message": record.getMessage()}
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found, ensure_ascii=True, default=str)
+
+
+def config(log_format: str) -> dict[str, Any]:
+    """For logging.config: uvicorn's own loggers and ours, all on stderr: stdout is for results."""
+    made: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
+    made["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    made["formatters"]["plain"] = {"format": "%(message)s"}
+    made["handlers"]["requests"] = {
+        "class": "logging.StreamHandler",
+        "formatter": "plain",
+        "stream": "ext://sys.stderr",
+    }
+    made["loggers"][NAME] = {"handlers": ["requests"], "level": "INFO", "propagate": False}
+    if log_format == "json":
+        made["formatters"]["json"] = {"()": JsonLines}
+        for handler in made["handlers"].values():
+            handler["formatter"] = "json"
+        made["loggers"]["wherry"] = {"handlers": ["default"], "propagate": False}
+    return made

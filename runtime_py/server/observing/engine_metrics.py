@@ -1,0 +1,82 @@
+"""What the engines count, as Prometheus has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from ...core.pulse import Snapshot
+from ..models import Models
+
+
+class _Row(NamedTuple):
+    name: str  # without wherry_
+    what: str
+    value: Callable[[Snapshot], float]
+
+
+def _pages_used(found: Snapshot) -> float:
+    total = found.stats.pages_total
+    return (total - found.stats.pages_free) / total if total else 0.0
+
+
+GAUGES = (
+    _Row("requests_active", "Outputs that have not ended.", lambda s: s.active),
+    _Row("requests_limit", "Outputs that may be under way or wait.", lambda s: s.limit or 0),
+    _Row("requests_waiting", "Outputs that wait.", lambda s: s.stats.waiting),
+    _Row("requests_prefilling", "Outputs whose prompt is read.", lambda s: s.stats.prefilling),
+    _Row("requests_running", "Outputs that are written.", lambda s: s.stats.running),
+    _Row("kv_pages", "Pages of the cache.", lambda s: s.stats.pages_total),
+    _Row("kv_pages_free", "Of them, free.", lambda s: s.stats.pages_free),
+    _Row("kv_pages_cached", "Of these, with prefixes.", lambda s: s.stats.pages_cached),
+    _Row("kv_page_tokens", "Tokens of a page.", lambda s: s.stats.page_size),
+    _Row("kv_usage_ratio", "Pages that requests hold, of all.", _pages_used),
+    _Row("stalled_seconds", "Since there is work and none is done.", lambda s: s.stalled_seconds),
+    _Row("failed_steps", "In a row, up to the last one.", lambda s: s.stats.failed_steps),
+    _Row("engine_up", "0: the engine has failed.", lambda s: not s.failed),
+    _Row("stats_age_seconds", "Of the numbers of the engine.", lambda s: s.age_seconds),
+)
+COUNTERS = (
+    _Row("steps", "Runs of the model.", lambda s: s.stats.steps),
+    _Row("engine_prompt_tokens", "Of admitted requests.", lambda s: s.stats.prompt_tokens),
+    _Row("engine_prefill_tokens", "Of them, computed.", lambda s: s.stats.prefill_tokens),
+    _Row("engine_cached_tokens", "Of them, found.", lambda s: s.stats.cached_tokens),
+    _Row("engine_disk_tokens", "Of these, read from disk.", lambda s: s.stats.disk_tokens),
+    _Row("engine_decode_tokens", "Tokens that were written.", lambda s: s.stats.decode_tokens),
+    _Row("recomputed_tokens", "After a preemption.", lambda s: s.stats.recomputed_tokens),
+    _Row("guessed_tokens", "Guessed ahead.", lambda s: s.stats.drafted_tokens),
+    _Row("guessed_right_tokens", "Of them, right.", lambda s: s.stats.accepted_tokens),
+    _Row("outputs_finished", "Outputs that ended.", lambda s: s.stats.finished),
+    _Row("preemptions", "Put back for want of pages.", lambda s: s.stats.preemptions),
+    _Row("model_seconds", "Inside of the model.", lambda s: s.stats.model_seconds),
+    _Row("sample_seconds", "From logits to tokens.", lambda s: s.stats.sample_seconds),
+    _Row("host_seconds", "Planning, moving on.", lambda s: s.stats.host_seconds),
+)
+
+
+class EngineMetrics:
+    """Those of all models in memory, as they were when they were last looked at.
+
+    Args:
+        models: the server's.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+
+    def collect(self) -> Iterator[Metric]:
+        """See metrics.Source."""
+        found = [(m.name, m.loaded.dispatcher.snapshot()) for m in self._models.served()]
+        yield GaugeMetricFamily("wherry_models_loaded", "Models in memory.", len(found))
+        for row in GAUGES:
+            gauge = GaugeMetricFamily(f"wherry_{row.name}", row.what, labels=["model"])
+            for name, snapshot in found:
+                gauge.add_metric([name], float(row.value(snapshot)))
+            yield gauge
+        for row in COUNTERS:
+            counter = CounterMetricFamily(f"wherry_{row.name}", row.what, labels=["model"])
+            for name, snapshot in found:
+                counter.add_metric([name], float(row.value(snapshot)))
+            yield counter

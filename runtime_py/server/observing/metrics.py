@@ -1,0 +1,154 @@
+"""What requests took, as Prometheus has it: counted at their ends, never a token.
+
+Each app has a registry of its own; `engine_metrics` adds the engines', `vllm_names` the other
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics import MetricWrapperBase
+
+import wherry
+
+from ..life import Life
+from .record import RequestRecord
+from .vllm_names import also_as_vllm
+
+# Seconds, and tokens: from one to what the largest contexts hold, each 2 to 2.5 times the last.
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
+TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+_METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
+
+
+class Source(Protocol):
+    """Something that is asked for its metrics when they are wanted."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, as they are now."""
+
+
+class RequestMetrics:
+    """A watcher of requests.
+
+    Args:
+        life: tells how many are under way.
+    """
+
+    def __init__(self, life: Life) -> None:
+        def histogram(name: str, what: str, buckets: tuple[float, ...] = SECONDS) -> Histogram:
+            return Histogram(f"wherry_{name}", what, ["model"], registry=None, buckets=buckets)
+
+        self._http = Counter(
+            "wherry_http_requests",
+            "Requests by declared path and status; 499: the client went away.",
+            ["method", "path", "status"],
+            registry=None,
+        )
+        self._http_seconds = Histogram(
+            "wherry_http_request_duration_seconds",
+            "From a request's headers to the end of its answer.",
+            ["path"],
+            registry=None,
+            buckets=SECONDS,
+        )
+        self._under_way = Gauge("wherry_http_requests_in_flight", "Requests now.", registry=None)
+        self._under_way.set_function(lambda: life.active)
+        self._draining = Gauge("wherry_draining", "1: no new requests are taken.", registry=None)
+        self._draining.set_function(lambda: life.draining)
+        self._outcomes = Counter(
+            "wherry_requests",
+            "Answers of models by how they ended: stop, length, tool_calls, or an error's code.",
+            ["model", "outcome"],
+            registry=None,
+        )
+        self._keys = Counter(
+            "wherry_key_requests", "Requests by the key's name.", ["key"], registry=None
+        )
+        self._key_tokens = Counter(
+            "wherry_key_tokens", "Tokens of prompts and outputs.", ["key"], registry=None
+        )
+        self._first = histogram(
+            "time_to_first_token_seconds", "From a request's headers to its first token."
+        )
+        self._each = histogram(
+            "time_per_output_token_seconds", "Mean of a request, between its tokens."
+        )
+        self._whole = histogram("request_seconds", "From a request's headers to its end.")
+        self._queue = histogram("queue_seconds", "Before a request's first step.")
+        self._prefill = histogram("prefill_seconds", "From the first step to the first token.")
+        self._decode = histogram("decode_seconds", "From the first token to the last.")
+        self._prompt = histogram("prompt_tokens", "Of a request.", TOKENS)
+        self._output = histogram("output_tokens", "Of a request, all its choices.", TOKENS)
+
+    def __call__(self, record: RequestRecord) -> None:
+        """Count a request that has ended."""
+        method = record.method if record.method in _METHODS else "other"
+        self._http.labels(method, record.route, str(record.status)).inc()
+        self._http_seconds.labels(record.route).observe(record.seconds)
+        if record.key is not None:
+            self._keys.labels(record.key).inc()
+            self._key_tokens.labels(record.key).inc(record.tokens)
+        if record.generation is not None and record.model is not None:
+            self._answered(record, record.model)
+
+    def _answered(self, record: RequestRecord, model: str) -> None:
+        generation = record.generation
+        assert generation is not None
+        usage = generation.usage
+        self._outcomes.labels(model, record.outcome).inc()
+        self._whole.labels(model).observe(record.seconds)
+        self._prompt.labels(model).observe(usage.prompt_tokens)
+        self._output.labels(model).observe(usage.completion_tokens)
+        if (first := record.first_token_seconds) is None:
+            return
+        self._first.labels(model).observe(first)
+        queue, prefill, decode = generation.seconds
+        self._queue.labels(model).observe(queue)
+        self._prefill.labels(model).observe(prefill)
+        self._decode.labels(model).observe(decode)
+        between = usage.completion_tokens / len(generation.plan.jobs) - 1
+        if between > 0:
+            self._each.labels(model).observe(generation.token_seconds / between)
+
+    def collect(self) -> Iterator[Metric]:
+        """See Source."""
+        for metric in vars(self).values():
+            assert isinstance(metric, MetricWrapperBase)
+            yield from metric.collect()
+
+
+class Exposition:
+    """All metrics of an app, in one of Prometheus's formats.
+
+    Args:
+        sources: asked at each scrape.
+    """
+
+    def __init__(self, *sources: Source) -> None:
+        self._sources = sources
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """See Source; what Prometheus calls creation times is left out: nobody draws them."""
+        built = Metric("wherry_build", "The version.", "info")
+        built.add_sample("wherry_build_info", {"version": wherry.__version__}, 1)
+        yield built
+        for source in self._sources:
+            for metric in source.collect():
+                kept = [s for s in metric.samples if not s.name.endswith("_created")]
+                metric.samples = kept
+                yield metric
+                yield from also_as_vllm(metric)
+
+    def written(self, accept: str) -> tuple[bytes, str]:
+        """The text, and its media type, which the Accept header chooses."""
+        encoder, media_type = choose_encoder(accept)
+        return encoder(self._registry), media_type

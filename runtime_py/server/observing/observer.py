@@ -1,0 +1,82 @@
+"""Stands before everything else: each request gets a name, and its end is told. Plain ASGI."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..life import Life
+from ..wire.errors import response
+from .record import RequestRecord, accepted_id, set_current
+
+REQUEST_ID = "X-Request-Id"
+CUT_OFF = 499  # the status in logs of what ended before it was answered
+_TRACE_HEADERS = ("traceparent", "tracestate")
+_log = logging.getLogger(__name__)
+Watcher = Callable[[RequestRecord], None]
+
+
+class Observer:
+    """Names requests, counts those under way, and tells the watchers of their ends.
+
+    Args:
+        app: what is behind.
+        life: the server's.
+        watchers: called at each end, on the event loop.
+    """
+
+    def __init__(self, app: ASGIApp, *, life: Life, watchers: Sequence[Watcher]) -> None:
+        self._app = app
+        self._life = life
+        self._watchers = watchers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        record = _record(scope)
+        set_current(record)
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = record.id
+            await send(message)
+
+        try:
+            with self._life.request(record.path):
+                await self._app(scope, receive, noted)
+        except Exception as e:
+            if not record.status:
+                await response(e, record.path)(scope, receive, noted)
+            raise
+        finally:
+            self._end(scope, record)
+
+    def _end(self, scope: Scope, record: RequestRecord) -> None:
+        record.ended = time.monotonic()
+        record.status = record.status or CUT_OFF
+        record.route = getattr(scope.get("route"), "path", record.route)
+        for watcher in self._watchers:
+            try:
+                watcher(record)
+            except Exception:
+                _log.exception("A request's end could not be noted")
+
+
+def _record(scope: Scope) -> RequestRecord:
+    headers = Headers(scope=scope)
+    asked = headers.get(REQUEST_ID, "")
+    client = scope.get("client")
+    return RequestRecord(
+        accepted_id(asked),
+        scope["method"],
+        scope["path"],
+        client[0] if client and client[0] else "local",
+        tuple((name, headers[name]) for name in _TRACE_HEADERS if name in headers),
+    )

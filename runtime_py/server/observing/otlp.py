@@ -1,0 +1,35 @@
+"""Sends spans somewhere, where no other program has set that up: --otlp-endpoint."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import wherry
+from wherry.errors import ToolchainError
+
+
+def export_to(endpoint: str) -> None:
+    """Record spans from now on and send them in batches, as OTLP over HTTP; the rest at exit.
+
+    Args:
+        endpoint: URL of a collector's traces, as http://localhost:4318/v1/traces.
+
+    Raises:
+        ToolchainError: OpenTelemetry's SDK or its exporter is not installed.
+    """
+    try:
+        trace = import_module("opentelemetry.trace")
+        sdk = import_module("opentelemetry.sdk.trace")
+        batches = import_module("opentelemetry.sdk.trace.export")
+        resources = import_module("opentelemetry.sdk.resources")
+        otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ImportError as e:
+        raise ToolchainError(
+            f"--otlp-endpoint: {e.name} is not installed. Type: pip install 'wherry[otel]'"
+        ) from e
+    about = {"service.name": "wherry", "service.version": wherry.__version__}
+    # OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME, which the SDK reads, come before ours.
+    resource = resources.Resource(about).merge(resources.OTELResourceDetector().detect())
+    provider = sdk.TracerProvider(resource=resource)
+    provider.add_span_processor(batches.BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint)))
+    trace.set_tracer_provider(provider)

@@ -1,0 +1,94 @@
+"""A span for each answer of a model, where OpenTelemetry is set up; names of its gen_ai.*.
+
+Nothing of it is imported here: a process that records spans has imported it (by
+`opentelemetry-instrument wherry serve`, a program of one's own, or --otlp-endpoint), and in others
+there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import wherry
+
+from .record import RequestRecord
+
+_OPERATIONS = {  # by the end of a path
+    "/chat/completions": "chat",
+    "/messages": "chat",
+    "/responses": "chat",
+    "/api/chat": "chat",
+    "/completions": "text_completion",
+    "/api/generate": "text_completion",
+    "/embeddings": "embeddings",
+    "/api/embed": "embeddings",
+}
+
+
+class Tracing:
+    """A watcher of requests."""
+
+    def __call__(self, record: RequestRecord) -> None:
+        """Record the span of a request that has ended."""
+        api = sys.modules.get("opentelemetry.trace")
+        if api is None or record.generation is None:
+            return
+        if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
+            return  # nobody set it up
+        context, kind = _parent(api, record)
+        tracer = api.get_tracer("wherry", wherry.__version__)
+        operation = _operation(record.route)
+        span = tracer.start_span(
+            f"{operation} {record.model}",
+            context,
+            kind=kind,
+            attributes=_attributes(record, operation),
+            start_time=record.wall_ns,
+        )
+        if (first := record.first_token_seconds) is not None:
+            span.add_event("first token", timestamp=record.wall_ns + int(first * 1e9))
+        if record.error:
+            span.set_attribute("error.type", record.error)
+            span.set_status(api.Status(api.StatusCode.ERROR))
+        span.end(record.wall_ns + int(record.seconds * 1e9))
+
+
+def _parent(api: Any, record: RequestRecord) -> tuple[Any, Any]:
+    """The span of HTTP if somebody else makes one; else what the client sent."""
+    if api.get_current_span().get_span_context().is_valid:
+        return None, api.SpanKind.INTERNAL
+    propagate = sys.modules.get("opentelemetry.propagate")
+    carrier = {name: value for name, value in record.trace_headers}
+    return (propagate.extract(carrier) if propagate else None), api.SpanKind.SERVER
+
+
+def _operation(route: str) -> str:
+    return next((o for end, o in _OPERATIONS.items() if route.endswith(end)), "chat")
+
+
+def _attributes(record: RequestRecord, operation: str) -> dict[str, Any]:
+    generation = record.generation
+    assert generation is not None
+    usage = generation.usage
+    queue, prefill, decode = generation.seconds
+    found: dict[str, Any] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": "wherry",
+        "gen_ai.request.model": record.model,
+        "gen_ai.response.model": record.model,
+        "gen_ai.response.finish_reasons": [f for f in generation.finishes if f],
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.prompt_tokens_details.cached_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "http.request.method": record.method,
+        "http.route": record.route,
+        "http.response.status_code": record.status,
+        "wherry.request_id": record.id,
+        "wherry.queue_seconds": queue,
+        "wherry.prefill_seconds": prefill,
+        "wherry.decode_seconds": decode,
+    }
+    if (first := record.first_token_seconds) is not None:
+        found["gen_ai.response.time_to_first_chunk"] = first
+    return found

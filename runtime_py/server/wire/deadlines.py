@@ -1,0 +1,58 @@
+"""Until when a request may be answered: the server's limit, and the client's own."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.datastructures import Headers
+
+from ..observing.record import RequestRecord
+from .errors import ApiError
+
+TIMEOUT_HEADER = "X-Request-Timeout"
+_SHOWN = 100  # characters of a header in an error
+
+
+def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -> None:
+    """Note when the request's time is over.
+
+    Args:
+        record: of the request.
+        headers: may ask for less than the limit.
+        limit: seconds; None: none.
+
+    Raises:
+        ApiError: the header is no number of seconds.
+    """
+    asked = headers.get(TIMEOUT_HEADER)
+    times = [seconds for seconds in (limit, _seconds(asked)) if seconds is not None]
+    if times:
+        record.time_limit = min(times)
+        record.deadline = record.started + record.time_limit
+
+
+def _seconds(asked: str | None) -> float | None:
+    if asked is None:
+        return None
+    try:
+        seconds = float(asked)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ApiError(
+            400,
+            f"{TIMEOUT_HEADER} is {asked[:_SHOWN]!r}; it takes seconds, as 30 or 2.5",
+            code="invalid_timeout",
+        )
+    return seconds
+
+
+def deadline_exceeded(record: RequestRecord) -> ApiError:
+    """For a request whose time is over."""
+    written = record.generation.usage.completion_tokens if record.generation else 0
+    return ApiError(
+        504,
+        f"The request's time of {record.time_limit or 0:g} s is over; it was ended after {written} "
+        "tokens of output",
+        code="deadline_exceeded",
+    )

@@ -1,0 +1,121 @@
+"""Options of `wherry serve` that are not of a model: who may ask, where, and how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .options import stack
+
+
+class _Permissions(click.ParamType[int]):
+    """As chmod has them: 660."""
+
+    name = "octal"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            mode = int(value, 8)
+        except ValueError:
+            mode = -1
+        if not 0 <= mode <= 0o777:
+            self.fail(f"{value!r} are no permissions; give them as chmod has them: 660", param, ctx)
+        return mode
+
+
+_FILE = click.Path(dir_okay=False)
+
+access = stack(
+    click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY."),
+    click.option(
+        "--keys",
+        metavar="FILE",
+        type=_FILE,
+        help="Keys with limits of their own, in YAML (README); SIGHUP reads it again.",
+    ),
+    click.option(
+        "--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable."
+    ),
+    click.option(
+        "--allow-host",
+        "hosts",
+        multiple=True,
+        metavar="NAME",
+        help="A name of this machine that clients use, where no key is asked for; repeatable.",
+    ),
+)
+place = stack(
+    click.option("--host", default="127.0.0.1", show_default=True),
+    click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535)),
+    click.option(
+        "--uds", metavar="PATH", type=_FILE, help="A Unix socket, in place of host and port."
+    ),
+    click.option(
+        "--uds-permissions",
+        "uds_mode",
+        metavar="OCTAL",
+        type=_Permissions(),
+        default="600",
+        show_default=True,
+        help="Who may use the socket.",
+    ),
+    click.option(
+        "--tls-cert",
+        metavar="FILE",
+        type=_FILE,
+        help="Answer HTTPS with the certificate in FILE (PEM); SIGHUP reads it again.",
+    ),
+    click.option(
+        "--tls-key", metavar="FILE", type=_FILE, help="Its key; default: it is in the same file."
+    ),
+)
+limits = stack(
+    click.option(
+        "--max-body", type=click.IntRange(1), help="Bytes of one request; default: 16 MiB."
+    ),
+    click.option(
+        "--max-queue",
+        type=click.IntRange(0),
+        help="Outputs that may wait beyond those that run; default: 256. More are a 429.",
+    ),
+    click.option(
+        "--request-timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        help="End requests that take longer; clients ask for less by X-Request-Timeout.",
+    ),
+)
+operation = stack(
+    click.option(
+        "--drain-seconds",
+        metavar="SECONDS",
+        type=click.IntRange(0),
+        help="That answers under way have after SIGTERM; default: 30. A second signal ends them.",
+    ),
+    click.option(
+        "--stuck-seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        help="Without progress, after which /health says that the engine is stuck; default: 120.",
+    ),
+    click.option(
+        "--exit-when-stuck",
+        is_flag=True,
+        help="End with exit code 1 when the engine is stuck or has failed, for supervisors.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Of the log: a line for each request, without its content.",
+    ),
+    click.option(
+        "--otlp-endpoint",
+        metavar="URL",
+        help="Send OpenTelemetry spans to URL, as http://localhost:4318/v1/traces.",
+    ),
+)

@@ -1,0 +1,198 @@
+"""Keys from a file: who they let in, to what, and how much."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+
+import pytest
+
+from wherry.errors import UsageError
+from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.server.guard import quota
+from wherry.runtime.server.guard.keys import KeyRing
+
+from ..served import served
+from .asking import CHAT, COMPLETIONS, HI, bearer, client_of, error
+
+ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+
+
+def file_of(tmp_path, text):
+    path = tmp_path / "keys.yaml"
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def entry(name, key, **limits):
+    lines = [f"  - name: {name}", f"    key: {key}"]
+    return "\n".join([*lines, *(f"    {n}: {v}" for n, v in limits.items())]) + "\n"
+
+
+@pytest.fixture
+def serving(make, tmp_path):
+    def build(text, model=None, **options):
+        path = file_of(tmp_path, "keys:\n" + text)
+        return client_of(create_app(MLCEngine.of(model or make()), keys=path, **options))
+
+    return build
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when it is told to."""
+    now = [1000.0]
+    monkeypatch.setattr(quota.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_keys_and_hashes_let_in(serving):
+    digest = hashlib.sha256(BOB.encode()).hexdigest()
+    client = serving(entry("ann", ANN) + f"  - name: bob\n    sha256: {digest.upper()}\n")
+    for key, status in ((ANN, 200), (BOB, 200), (digest, 401), ("", 401), (ANN + "x", 401)):
+        assert client.get("/v1/models", headers=bearer(key)).status_code == status
+    assert client.get("/v1/models", headers={"x-api-key": BOB}).status_code == 200
+    assert client.get("/health").status_code == client.get("/ready").status_code == 200
+    assert error(client.get("/metrics"), 401)
+
+
+def test_beside_the_key_of_the_command_line(tmp_path):
+    ring = KeyRing("k", file_of(tmp_path, "keys:\n" + entry("ann", ANN)))
+    assert ring.find(b"k").name == "default"
+    assert ring.find(ANN.encode()).name == "ann"
+    assert ring.find(b"") is None
+
+
+def test_requests_a_minute(serving, clock):
+    client = serving(entry("ann", ANN, requests_per_minute=3) + entry("bob", BOB))
+    for left in (2, 1, 0):
+        answer = client.post(CHAT, json=HI, headers=bearer(ANN))
+        assert answer.headers["x-ratelimit-remaining-requests"] == str(left)
+        assert answer.headers["x-ratelimit-limit-requests"] == "3"
+    refused = client.post(CHAT, json=HI, headers=bearer(ANN))
+    assert error(refused, 429)["code"] == "rate_limit_exceeded"
+    assert refused.headers["retry-after"] == "20"
+    assert client.get("/v1/models", headers=bearer(ANN)).status_code == 200  # costs nothing
+    assert client.post(CHAT, json=HI, headers=bearer(BOB)).status_code == 200
+    clock[0] += 20
+    assert client.post(CHAT, json=HI, headers=bearer(ANN)).status_code == 200
+    assert client.post(CHAT, json=HI, headers=bearer(ANN)).status_code == 429
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tokens_a_minute_are_paid_afterwards(serving, make, clock, stream):
+    client = serving(entry("ann", ANN, tokens_per_minute=60), make(None))
+    body = {"prompt": [5] * 20, "max_tokens": 100, "stream": stream}
+    assert client.post(COMPLETIONS, json=body, headers=bearer(ANN)).status_code == 200
+    refused = client.post(COMPLETIONS, json=body, headers=bearer(ANN))  # 60 - 120, one a second
+    assert refused.headers["retry-after"] == "61"
+    assert "60 tokens a minute" in error(refused, 429)["message"]
+    assert refused.json()["error"]["type"] == "rate_limit_error"
+    clock[0] += 61
+    assert client.post(COMPLETIONS, json=body, headers=bearer(ANN)).status_code == 200
+
+
+def test_requests_at_one_time(serving, make):
+    model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
+    client = serving(entry("ann", ANN, concurrent=1), model)
+    ask = {"prompt": "a", "max_tokens": 1}
+    (key,) = client.app.user_middleware[-1].kwargs["keys"]._keys
+    with key.quota.request():
+        assert error(client.post(COMPLETIONS, json=ask, headers=bearer(ANN)), 429)
+    assert client.post(COMPLETIONS, json=ask, headers=bearer(ANN)).status_code == 200
+    assert client.post(COMPLETIONS, json={}, headers=bearer(ANN)).status_code == 400
+    assert client.post(COMPLETIONS, json=ask, headers=bearer(ANN)).status_code == 200
+
+
+def test_models_that_a_key_may_not_use_are_not_there(serving):
+    client = serving(
+        entry("ann", ANN, models="[small]") + entry("bob", BOB, models="[other]"),
+        model_name="small",
+    )
+    assert client.post(CHAT, json=HI, headers=bearer(ANN)).status_code == 200
+    assert error(client.post(CHAT, json=HI, headers=bearer(BOB)), 404)["code"] == "model_not_found"
+    named = {**HI, "model": "small"}
+    found = error(client.post(CHAT, json=named, headers=bearer(BOB)), 404)
+    assert found["message"].count("small") == 1  # what was asked for, and no list with it
+    assert client.get("/v1/models", headers=bearer(BOB)).json()["data"] == []
+    assert len(client.get("/v1/models", headers=bearer(ANN)).json()["data"]) == 1
+
+
+WRONG = {
+    "": "the file",
+    "keys: []": "keys",
+    "keys: {": "line 1 is not YAML",
+    "keys:\n  - name: a": "either key or sha256",
+    f"keys:\n  - name: a\n    key: {ANN}\n    sha256: {'a' * 64}": "either key or sha256",
+    "keys:\n  - name: a\n    key: short": "at least 16",
+    f"keys:\n  - name: a\n    key: {ANN}\n    requests_per_minut: 3": "requests_per_minut",
+    f"keys:\n  - name: a\n    key: {ANN}\n    concurrent: 0": "greater than or equal to 1",
+    f"keys:\n  - name: a\n    key: {ANN}\n    concurrent: yes": "valid integer",
+    f"keys:\n  - name: 'a\\nb'\n    key: {ANN}": "name",
+    f"keys:\n  - name: a\n    key: {ANN}\n  - name: a\n    key: {BOB}": "are named 'a'",
+    f"keys:\n  - name: a\n    key: {ANN}\n  - name: b\n    key: {ANN}": "the same key",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_with_a_file(tmp_path, text):
+    with pytest.raises(UsageError) as found:
+        KeyRing(path=file_of(tmp_path, text))
+    assert WRONG[text] in str(found.value)
+    assert ANN not in str(found.value) and "short" not in str(found.value).replace("shorter", "")
+
+
+def test_all_that_is_wrong_at_once(tmp_path):
+    text = "keys:\n  - name: a\n    key: x\n  - key: y\n    colour: red\n"
+    with pytest.raises(UsageError) as found:
+        KeyRing(path=file_of(tmp_path, text))
+    assert all(f"  - keys.{where}: " in str(found.value) for where in ("0.key", "1.colour"))
+
+
+def test_a_file_that_others_read_is_warned_of(tmp_path, caplog):
+    path = file_of(tmp_path, "keys:\n" + entry("a", ANN))
+    KeyRing(path=path)
+    assert not caplog.records
+    path.chmod(0o644)
+    KeyRing(path=path)
+    assert "chmod 600" in caplog.text
+
+
+def test_reload_keeps_what_was_used(tmp_path, clock):
+    path = file_of(tmp_path, "keys:\n" + entry("ann", ANN, requests_per_minute=1))
+    ring = KeyRing(path=path)
+    with ring.find(ANN.encode()).quota.request():
+        pass
+    path.write_text(path.read_text().replace(ANN, BOB))
+    ring.reload()
+    assert ring.find(ANN.encode()) is None
+    with (
+        pytest.raises(Exception, match="1 requests a minute"),
+        ring.find(BOB.encode()).quota.request(),
+    ):
+        pass
+    path.write_text("keys: 5")
+    with pytest.raises(UsageError):
+        ring.reload()
+    assert ring.find(BOB.encode())
+
+
+def test_sighup_reads_the_file_again(tmp_path):
+    path = file_of(tmp_path, "keys:\n" + entry("ann", ANN))
+    with served(tmp_path, options=f"keys={str(path)!r}") as server:
+        body = b'{"prompt": "a", "max_tokens": 1}'
+        assert server.post(COMPLETIONS, body, **bearer(ANN))[0] == 200
+        for text, says in (("keys: 5", "nothing has changed"), (entry("b", BOB), "read again")):
+            path.write_text(text if "5" in text[:7] else "keys:\n" + text)
+            os.kill(server.process.pid, signal.SIGHUP)
+            end = time.monotonic() + 10
+            while says not in server.log:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            expected = 200 if "5" in text[:7] else 401
+            assert server.post(COMPLETIONS, body, **bearer(ANN))[0] == expected
+        assert server.post(COMPLETIONS, body, **bearer(BOB))[0] == 200
+        assert ANN not in server.log and BOB not in server.log

@@ -1,0 +1,171 @@
+"""GET /metrics: what is counted, its names, its labels."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from wherry.runtime import MLCEngine, create_app
+
+from .asking import CHAT, COMPLETIONS, HI, bearer, client_of
+
+
+def samples(client, **headers):
+    """(name, labels without those that are equal everywhere) -> value."""
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        (s.name, frozenset(s.labels.items())): s.value
+        for family in text_string_to_metric_families(answer.text)
+        for s in family.samples
+    }
+
+
+def value(found, name, **labels):
+    return found[name, frozenset(labels.items())]
+
+
+@pytest.fixture
+def client(make):
+    return client_of(create_app(MLCEngine.of(make("one two")), model_name="m"))
+
+
+def test_requests_are_counted_at_their_ends(client):
+    assert client.post(CHAT, json=HI).status_code == 200
+    assert client.post(CHAT, json={**HI, "stream": True}).status_code == 200
+    assert client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 2}).status_code == 200
+    assert client.post(CHAT, json={}).status_code == 400
+    found = samples(client)
+    http = "wherry_http_requests_total"
+    assert value(found, http, method="POST", path=CHAT, status="200") == 2
+    assert value(found, http, method="POST", path=CHAT, status="400") == 1
+    assert value(found, "wherry_requests_total", model="m", outcome="stop") == 2
+    assert value(found, "wherry_requests_total", model="m", outcome="length") == 1
+    for name in ("time_to_first_token_seconds", "request_seconds", "queue_seconds"):
+        assert value(found, f"wherry_{name}_count", model="m") == 3
+    usage = client.post(CHAT, json=HI).json()["usage"]
+    again = samples(client)
+    for name, tokens in (("prompt", "prompt_tokens"), ("output", "completion_tokens")):
+        key = "wherry_" + name + "_tokens_sum"
+        assert value(again, key, model="m") - value(found, key, model="m") == usage[tokens]
+
+
+def test_the_engine_is_looked_at_now(client):
+    client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 3})
+    found = samples(client)
+    assert value(found, "wherry_engine_decode_tokens_total", model="m") == 3
+    assert value(found, "wherry_outputs_finished_total", model="m") == 1
+    assert value(found, "wherry_kv_pages", model="m") == 1024
+    assert value(found, "wherry_requests_running", model="m") == 0
+    assert value(found, "wherry_engine_up", model="m") == 1
+    assert value(found, "process_resident_memory_bytes") > 2**20
+
+
+def test_dashboards_of_vllm_find_their_names(client):
+    client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 3})
+    client.post(CHAT, json=HI)
+    found = samples(client)
+    of = {"model_name": "m", "engine": "0"}
+    for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+        assert value(found, f"vllm:{name}", **of) == 0
+    total = value(found, "wherry_engine_decode_tokens_total", model="m")
+    assert value(found, "vllm:generation_tokens_total", **of) == total > 3
+    for name in ("prompt_tokens", "prefix_cache_queries", "prefix_cache_hits", "num_preemptions"):
+        assert value(found, f"vllm:{name}_total", **of) >= 0
+    assert value(found, "vllm:request_success_total", **of, finished_reason="stop") == 1
+    assert value(found, "vllm:request_success_total", **of, finished_reason="length") == 1
+    for name in (
+        "time_to_first_token_seconds",
+        "time_per_output_token_seconds",
+        "inter_token_latency_seconds",
+        "e2e_request_latency_seconds",
+        "request_queue_time_seconds",
+        "request_prefill_time_seconds",
+        "request_decode_time_seconds",
+        "request_prompt_tokens",
+        "request_generation_tokens",
+    ):
+        assert value(found, f"vllm:{name}_bucket", **of, le="+Inf") == 2
+        assert value(found, f"vllm:{name}_count", **of) == 2
+    http = {"method": "POST", "handler": CHAT}
+    assert value(found, "http_requests_total", **http, status="2xx") == 1
+
+
+def test_every_metric_has_a_type_and_no_creation_time(client):
+    client.post(CHAT, json=HI)
+    families = list(text_string_to_metric_families(client.get("/metrics").text))
+    assert len({f.name for f in families}) == len(families)
+    assert all(f.type != "unknown" and f.documentation for f in families)
+    assert not [s for f in families for s in f.samples if s.name.endswith("_created")]
+
+
+def test_openmetrics_where_it_is_asked_for(client):
+    client.post(CHAT, json=HI)
+    answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+def test_strangers_cannot_make_series(client):
+    for i in range(20):
+        client.get(f"/nowhere/{i}")
+        client.post(CHAT, json={**HI, "model": f"x{i}"})
+        client.get(f"/v1/models/y{i}")
+        client.request(f"M{i}", "/")
+    found = samples(client)
+    paths = {dict(labels).get("path") for _, labels in found} - {None}
+    assert paths <= {"other", CHAT, "/v1/models/{name:path}", "/", "/metrics"}
+    models = {dict(labels).get("model") for _, labels in found} - {None}
+    assert models == {"m"}
+    assert (
+        value(found, "wherry_http_requests_total", method="GET", path="other", status="404") == 20
+    )
+
+
+def test_each_app_has_its_own(make):
+    first, second = (client_of(create_app(MLCEngine.of(make()), model_name="m")) for _ in "ab")
+    first.post(CHAT, json=HI)
+    assert value(samples(first), "wherry_request_seconds_count", model="m") == 1
+    assert ("wherry_request_seconds_count", frozenset({("model", "m")})) not in samples(second)
+
+
+def test_metrics_ask_for_the_key_and_count_by_its_name(make):
+    client = client_of(create_app(MLCEngine.of(make()), api_key="k"))
+    assert client.get("/metrics").status_code == 401
+    usage = client.post(CHAT, json=HI, headers=bearer("k")).json()["usage"]
+    found = samples(client, **bearer("k"))
+    assert value(found, "wherry_key_tokens_total", key="default") == usage["total_tokens"]
+
+
+def test_tokens_cost_no_observation(make, monkeypatch):
+    """The watchers are called once a request, however long its answer."""
+    from wherry.runtime.server.observing.metrics import RequestMetrics
+
+    calls = []
+    real = RequestMetrics.__call__
+    monkeypatch.setattr(
+        RequestMetrics, "__call__", lambda self, record: (calls.append(record), real(self, record))
+    )
+    client = client_of(create_app(MLCEngine.of(make(None))))
+    client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 300, "stream": True})
+    assert len(calls) == 1
+    assert calls[0].generation.usage.completion_tokens == 300
+
+
+def test_a_scrape_does_not_wait_for_a_step(make):
+    go_on = threading.Event()
+
+    def script(prompt, params, n):
+        go_on.wait(10)
+        return 7
+
+    model = make(script=script)
+    client = client_of(create_app(MLCEngine.of(model), model_name="m"))
+    stream = MLCEngine.of(model).completions.create(prompt="a", max_tokens=1, stream=True)
+    found = samples(client)
+    assert value(found, "wherry_requests_active", model="m") == 1
+    go_on.set()
+    list(stream)
