@@ -11,6 +11,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from wherry import settings
+from wherry.artifact import Manifest
 from wherry.errors import UsageError
 from wherry.locks import Use
 
@@ -40,6 +41,7 @@ class LoadedModel:
         context: tokens of one request; None: the library's. A smaller KV cache bounds it.
         max_batch: rows that the core decodes together.
         use: of the folder that the model comes from; it ends when the model is closed.
+        folder: that it comes from; `manifest` is its own.
     """
 
     def __init__(
@@ -53,8 +55,12 @@ class LoadedModel:
         context: int | None = None,
         max_batch: int = 1,
         use: Use | None = None,
+        folder: Path | None = None,
+        manifest: Manifest | None = None,
     ) -> None:
         self.name = name
+        self.folder = folder
+        self.manifest = manifest
         self.tokenizer = tokenizer
         self.max_batch = max_batch
         self.context = _context(core, context)
@@ -105,6 +111,8 @@ class LoadedModel:
                 context=config.get("context"),
                 max_batch=config.get("max_batch", 1),
                 use=use,
+                folder=folder,
+                manifest=manifest,
             )
 
         resolve = partial(loading.resolve, model, **for_compiler(options))

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from ..async_engine import AsyncMLCEngine
+from ..base_engine import BaseEngine
 from ..engine import MLCEngine
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.metrics import MetricsPage
@@ -20,7 +21,7 @@ from .guard.gate import Gate
 from .guard.keys import KeyRing
 from .guard.permitted import Permitted
 from .life import Life
-from .models import OneModel
+from .models import Models, OneModel
 from .observing import access_log
 from .observing.engine_metrics import EngineMetrics
 from .observing.metrics import Exposition, RequestMetrics
@@ -35,7 +36,7 @@ EXPOSED = [IGNORED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]  # what pages of
 
 
 def create_app(
-    engine: MLCEngine | AsyncMLCEngine,
+    engine: MLCEngine | AsyncMLCEngine | Models,
     *,
     model_name: str | None = None,
     api_key: str | None = None,
@@ -50,8 +51,8 @@ def create_app(
     """The application; it does not own the engine.
 
     Args:
-        engine: serves the requests.
-        model_name: the `model` that requests name; None: the engine's.
+        engine: serves the requests; or several models (wherry.runtime.server.catalog).
+        model_name: the `model` that requests name; None: the engine's. For one model alone.
         api_key: clients must send it to every path but /health and /ready; None: anyone may ask.
         keys: a file of further keys with limits of their own (guard/keys.py), or what was made of
             one; then `api_key` is not looked at.
@@ -64,9 +65,12 @@ def create_app(
             for less by X-Request-Timeout. None: as many as it takes.
         stuck_seconds: that there may be work of which none is done, beyond which /health is a 503.
     """
-    loaded = engine.loaded
-    loaded.dispatcher.limit = loaded.max_batch + max_queue
-    models = Permitted(OneModel(loaded, model_name or loaded.name))
+    if isinstance(engine, BaseEngine):
+        served: Models = OneModel(engine.loaded, model_name or engine.loaded.name)
+    else:
+        served = engine
+    served.limit_queues(max_queue)
+    models = Permitted(served)
     life = Life()
     status = Status(models, life, stuck_seconds)
     metrics = RequestMetrics(life)

@@ -17,6 +17,7 @@ from ..load.options import LoadOptions
 from .defaults import DRAIN_SECONDS, MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .guard.keys import KeyRing
 from .listening import Address
+from .models import Models
 from .observing import access_log
 from .running import RunningServer, end_process, quiet_signals
 from .wire.http_protocol import ConnectionLimits, ServerConfig
@@ -26,7 +27,7 @@ _OTHER_FILES = 32  # that a running server may open beside its connections
 
 
 def serve(
-    model: str | Path | MLCEngine,
+    model: str | Path | MLCEngine | Models,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -50,13 +51,13 @@ def serve(
     on_ready: Callable[[str], None] | None = None,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Serve a model until SIGINT or SIGTERM; requests under way may end first.
+    """Serve a model, or several, until SIGINT or SIGTERM; requests under way may end first.
 
     The first signal takes no new requests (/ready says so, they get a 503), the second ends those
     under way. SIGHUP reads the files of keys and of TLS again.
 
     Args:
-        model: what MLCEngine accepts, or an engine, which stays open afterwards.
+        model: what MLCEngine accepts; or an engine, or several models, which stay open afterwards.
         host: address to listen on; not a loopback address only with a key.
         port: 0 takes a free one.
         model_name: see create_app.
@@ -95,10 +96,12 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    engine = model if isinstance(model, MLCEngine) else MLCEngine(model, **options)
+    own = MLCEngine(model, **options) if isinstance(model, (str, Path)) else None
+    served = own or model
+    assert not isinstance(served, (str, Path))
     try:
         app = create_app(
-            engine,
+            served,
             model_name=model_name,
             keys=ring,
             cors=cors,
@@ -136,8 +139,8 @@ def serve(
         if server.ends_process:
             end_process()
     finally:
-        if engine is not model:
-            engine.close()
+        if own:
+            own.close()
 
 
 def checked(
