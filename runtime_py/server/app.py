@@ -13,6 +13,8 @@ from ..base_engine import BaseEngine
 from ..engine import MLCEngine
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.metrics import MetricsPage
+from .endpoints.ollama.models import OllamaModels
+from .endpoints.ollama.ollama import Ollama
 from .endpoints.openai import OpenAI
 from .endpoints.routes import Group
 from .endpoints.status import Status
@@ -100,7 +102,14 @@ def create_app(
     watchers = (metrics, access_log.write, Tracing())
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
     pipeline = Pipeline(models)
-    _add_routes(app, status, (status, MetricsPage(models, exposition), OpenAI(pipeline)))
+    groups = (
+        status,
+        MetricsPage(models, exposition),
+        OpenAI(pipeline),
+        Ollama(pipeline),
+        OllamaModels(models),
+    )
+    _add_routes(app, status, groups)
     return app
 
 

@@ -153,6 +153,6 @@ async def body_of(http: Request) -> bytes:
         ApiError: the client has gone.
     """
     try:
-        return b"".join([piece async for piece in http.stream()])
+        return await http.body()  # which is kept, for who asks again
     except ClientDisconnect as e:
         raise ApiError(CLIENT_GONE, "The client has gone away") from e

@@ -43,8 +43,11 @@ def compiled(folder: Path, **changes):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("5m", 300), ("1h30m", 5400), ("300ms", 0.3), ("1.5s", 1.5), ("90", 90), (0, 0), ("0", 0)]
-    + [(2.5, 2.5), ("1d", 86400), (-1, math.inf), ("-1", math.inf), ("-5m", math.inf)],
+    [
+        *[("5m", 300), ("1h30m", 5400), ("300ms", 0.3), ("1.5s", 1.5), ("90", 90), (0, 0)],
+        *[("0", 0), (2.5, 2.5), ("1d", 86400)],
+        *[(-1, math.inf), ("-1", math.inf), ("-5m", math.inf)],
+    ],
 )
 def test_durations(text, seconds):
     assert seconds_of(text) == pytest.approx(seconds)
@@ -58,8 +61,10 @@ def test_no_durations(text):
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("12GB", 12 * 10**9), ("16GiB", 2**34), ("1.5 mb", 1500000), ("512K", 512000), (7, 7)]
-    + [("123", 123), ("9B", 9), ("2TiB", 2**41)],
+    [
+        *[("12GB", 12 * 10**9), ("16GiB", 2**34), ("1.5 mb", 1500000), ("512K", 512000), (7, 7)],
+        *[("123", 123), ("9B", 9), ("2TiB", 2**41)],
+    ],
 )
 def test_sizes(text, size):
     assert bytes_of(text) == size
@@ -183,7 +188,7 @@ def test_a_folder(tmp_path, caplog):
     assert found.specs[0].options == {"context": 100}
     (record,) = caplog.records
     assert "notes is no model (it has no wherry.json or config.json)" in record.getMessage()
-    with pytest.raises(UsageError, match="one model, not a folder of models. Type: wherry serve"):
+    with pytest.raises(UsageError, match="one model, not a folder of models"):
         read(tmp_path / "models/b")
 
 
