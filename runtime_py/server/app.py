@@ -11,10 +11,12 @@ from fastapi.middleware.cors import CORSMiddleware
 from ..async_engine import AsyncMLCEngine
 from ..base_engine import BaseEngine
 from ..engine import MLCEngine
+from .catalog.catalog import Catalog
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.metrics import MetricsPage
 from .endpoints.ollama.models import OllamaModels
 from .endpoints.ollama.ollama import Ollama
+from .endpoints.ollama.pull import Pull
 from .endpoints.openai import OpenAI
 from .endpoints.routes import Group
 from .endpoints.status import Status
@@ -49,6 +51,7 @@ def create_app(
     max_queue: int = MAX_QUEUE,
     request_timeout: float | None = None,
     stuck_seconds: float = STUCK_SECONDS,
+    allow_pull: bool = False,
 ) -> FastAPI:
     """The application; it does not own the engine.
 
@@ -66,6 +69,7 @@ def create_app(
         request_timeout: seconds that a request may take; beyond it is ended with a 504. Clients ask
             for less by X-Request-Timeout. None: as many as it takes.
         stuck_seconds: that there may be work of which none is done, beyond which /health is a 503.
+        allow_pull: whether clients may let a Catalog download and compile models (/api/pull).
     """
     if isinstance(engine, BaseEngine):
         served: Models = OneModel(engine.loaded, model_name or engine.loaded.name)
@@ -108,6 +112,7 @@ def create_app(
         OpenAI(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
+        Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
     )
     _add_routes(app, status, groups)
     return app

@@ -48,6 +48,7 @@ def serve(
     log_format: str = "text",
     limits: ConnectionLimits | None = None,
     drain_seconds: int = DRAIN_SECONDS,
+    allow_pull: bool = False,
     on_ready: Callable[[str], None] | None = None,
     **options: Unpack[LoadOptions],
 ) -> None:
@@ -78,6 +79,7 @@ def serve(
         log_format: "text" or "json"; a line for each request.
         limits: of connections; None: as many as this process may have files for, at most 512.
         drain_seconds: how long requests under way may take; then they are aborted.
+        allow_pull: see create_app.
         on_ready: called with the server's URL once it listens.
         options: see MLCEngine.
 
@@ -110,6 +112,7 @@ def serve(
             max_queue=max_queue,
             request_timeout=request_timeout,
             stuck_seconds=stuck_seconds,
+            allow_pull=allow_pull,
         )
         config = ServerConfig(
             app,

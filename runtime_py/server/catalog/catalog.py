@@ -35,7 +35,7 @@ class Catalog(AbstractContextManager["Catalog"]):
     Args:
         models: the first is the default.
         memory_limit: bytes that those on one device may take together; None: what it has free.
-        keep_alive: seconds, of models that are added later.
+        keep_alive: seconds, of models that are added later; `defaults` are their options.
         load: brings one into memory.
         room: the memory of a device.
         wait_seconds: that a load waits for other models to end their answers.
@@ -47,11 +47,13 @@ class Catalog(AbstractContextManager["Catalog"]):
         *,
         memory_limit: int | None = None,
         keep_alive: float = KEEP_ALIVE_SECONDS,
+        defaults: LoadOptions | None = None,
         load: Load = prepared.load,
         room: Callable[[str], Room] = memory.room,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self.keep_alive = keep_alive
+        self.defaults: LoadOptions = defaults or {}
         self._wait_seconds = wait_seconds
         self._max_queue: int | None = None
         self._names: dict[str, Slot] = {}  # aliases, too
@@ -240,7 +242,9 @@ def opened(
     read = listing.read(place, options, keep_alive)
     limit = read.memory_limit if memory_limit is None else memory_limit
     models = prepared.prepare_all(read.specs, progress)
-    catalog = Catalog(models, memory_limit=limit, keep_alive=read.keep_alive)
+    catalog = Catalog(
+        models, memory_limit=limit, keep_alive=read.keep_alive, defaults=read.defaults
+    )
     try:
         catalog.preload()
     except BaseException:

@@ -63,10 +63,11 @@ class Listing:
 
     Attributes:
         memory_limit: bytes that those in memory may take together; None: what is free.
-        keep_alive: seconds, of models that are added later.
+        keep_alive: seconds, of models that are added later; `defaults` are their options.
     """
 
     specs: tuple[Spec, ...]
+    defaults: LoadOptions
     memory_limit: int | None = None
     keep_alive: float = KEEP_ALIVE_SECONDS
 
@@ -164,7 +165,12 @@ def _listed(file: _File, place: Path, defaults: LoadOptions, stays: float) -> Li
         )
     if problems := list(_clashes(specs)):
         raise UsageError(f"{place} gives a name twice:\n{listing(problems)}")
-    return Listing(specs=tuple(specs), memory_limit=file.memory_limit, keep_alive=keep_alive)
+    return Listing(
+        specs=tuple(specs),
+        defaults=cast(LoadOptions, shared),
+        memory_limit=file.memory_limit,
+        keep_alive=keep_alive,
+    )
 
 
 def _of_folder(place: Path, defaults: LoadOptions, stays: float) -> Listing:
@@ -177,7 +183,7 @@ def _of_folder(place: Path, defaults: LoadOptions, stays: float) -> Listing:
     for other in sorted(set(folders) - set(models)):
         _log.warning("%s is no model (it has no %s); it is left out", other, " or ".join(_MARKS))
     specs = [Spec(name=p.name, model=str(p), options=defaults, keep_alive=stays) for p in models]
-    return Listing(specs=tuple(specs), keep_alive=stays)
+    return Listing(specs=tuple(specs), defaults=defaults, keep_alive=stays)
 
 
 def name_of(model: str) -> str:

@@ -57,7 +57,7 @@ class Permitted:
         key = _key.get()
         if key is None or key.models is None:
             return name
-        default = self._models.listed()[0].name if not name else name
-        if not named({m.name: m for m in self.listed()}, default):
-            raise unknown_model(default, self.listed())
-        return default
+        default = next((m.name for m in self._models.listed()), "")
+        if not named({m.name: m for m in self.listed()}, name or default or "default"):
+            raise unknown_model(name or default, self.listed())
+        return name or default
