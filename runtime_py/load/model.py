@@ -11,6 +11,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from wherry import settings
+from wherry.artifact import Manifest
 from wherry.errors import UsageError
 from wherry.locks import Use
 
@@ -42,6 +43,7 @@ class LoadedModel:
         max_batch: rows that the core decodes together.
         use: of the folder that the model comes from; it ends when the model is closed.
         tool_format: how it calls tools (wherry.runtime.tools.families); None: its template tells.
+        folder: that it comes from; `manifest` is its own.
     """
 
     def __init__(
@@ -56,8 +58,12 @@ class LoadedModel:
         max_batch: int = 1,
         use: Use | None = None,
         tool_format: str | None = None,
+        folder: Path | None = None,
+        manifest: Manifest | None = None,
     ) -> None:
         self.name = name
+        self.folder = folder
+        self.manifest = manifest
         self.tokenizer = tokenizer
         self.max_batch = max_batch
         self.context = _context(core, context)
@@ -110,6 +116,8 @@ class LoadedModel:
                 max_batch=config.get("max_batch", 1),
                 use=use,
                 tool_format=options.get("tool_format"),
+                folder=folder,
+                manifest=manifest,
             )
 
         resolve = partial(loading.resolve, model, **for_compiler(options))

@@ -9,9 +9,14 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from ..async_engine import AsyncMLCEngine
+from ..base_engine import BaseEngine
 from ..engine import MLCEngine
+from .catalog.catalog import Catalog
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.metrics import MetricsPage
+from .endpoints.ollama.models import OllamaModels
+from .endpoints.ollama.ollama import Ollama
+from .endpoints.ollama.pull import Pull
 from .endpoints.openai import OpenAI
 from .endpoints.openapi import OpenApi
 from .endpoints.routes import Group
@@ -21,7 +26,7 @@ from .guard.gate import Gate
 from .guard.keys import KeyRing
 from .guard.permitted import Permitted
 from .life import Life
-from .models import OneModel
+from .models import Models, OneModel
 from .observing import access_log
 from .observing.engine_metrics import EngineMetrics
 from .observing.metrics import Exposition, RequestMetrics
@@ -36,7 +41,7 @@ EXPOSED = [IGNORED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]  # what pages of
 
 
 def create_app(
-    engine: MLCEngine | AsyncMLCEngine,
+    engine: MLCEngine | AsyncMLCEngine | Models,
     *,
     model_name: str | None = None,
     api_key: str | None = None,
@@ -47,12 +52,13 @@ def create_app(
     max_queue: int = MAX_QUEUE,
     request_timeout: float | None = None,
     stuck_seconds: float = STUCK_SECONDS,
+    allow_pull: bool = False,
 ) -> FastAPI:
     """The application; it does not own the engine.
 
     Args:
-        engine: serves the requests.
-        model_name: the `model` that requests name; None: the engine's.
+        engine: serves the requests; or several models (wherry.runtime.server.catalog).
+        model_name: the `model` that requests name; None: the engine's. For one model alone.
         api_key: clients must send it to every path but /health and /ready; None: anyone may ask.
         keys: a file of further keys with limits of their own (guard/keys.py), or what was made of
             one; then `api_key` is not looked at.
@@ -64,10 +70,14 @@ def create_app(
         request_timeout: seconds that a request may take; beyond it is ended with a 504. Clients ask
             for less by X-Request-Timeout. None: as many as it takes.
         stuck_seconds: that there may be work of which none is done, beyond which /health is a 503.
+        allow_pull: whether clients may let a Catalog download and compile models (/api/pull).
     """
-    loaded = engine.loaded
-    loaded.dispatcher.limit = loaded.max_batch + max_queue
-    models = Permitted(OneModel(loaded, model_name or loaded.name))
+    if isinstance(engine, BaseEngine):
+        served: Models = OneModel(engine.loaded, model_name or engine.loaded.name)
+    else:
+        served = engine
+    served.limit_queues(max_queue)
+    models = Permitted(served)
     life = Life()
     status = Status(models, life, stuck_seconds)
     metrics = RequestMetrics(life)
@@ -98,8 +108,16 @@ def create_app(
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
     pipeline = Pipeline(models)
     document = OpenApi(models, has_keys=bool(keys))
-    metrics_page = MetricsPage(models, exposition)
-    _add_routes(app, status, document, (status, metrics_page, document, OpenAI(pipeline)))
+    groups = (
+        status,
+        MetricsPage(models, exposition),
+        document,
+        OpenAI(pipeline),
+        Ollama(pipeline),
+        OllamaModels(models),
+        Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
+    )
+    _add_routes(app, status, document, groups)
     return app
 
 

@@ -53,12 +53,14 @@ class Endpoint(Generic[A]):
             does for what is not short.
         framing: how a stream is written.
         ignored: names of fields that were sent and have no effect.
+        keep_alive: seconds that the model stays in memory afterwards; None: as before.
     """
 
     parse: Callable[[Any], A]
     plan: Callable[[LoadedModel, A, Caller], Planned]
     framing: Framing = OPENAI
     ignored: Callable[[A], Sequence[str]] = lambda _: ()
+    keep_alive: Callable[[A], float | None] = lambda _: None
 
 
 class Pipeline:
@@ -98,7 +100,9 @@ class Pipeline:
             request = parsed()
         else:
             request = await asyncio.get_running_loop().run_in_executor(lane, parsed)
-        served = await held.enter_async_context(self.models.lease(request.model))
+        served = await held.enter_async_context(
+            self.models.lease(request.model, endpoint.keep_alive(request))
+        )
         request.model = served.name
         loaded = served.loaded
 
@@ -149,6 +153,6 @@ async def body_of(http: Request) -> bytes:
         ApiError: the client has gone.
     """
     try:
-        return b"".join([piece async for piece in http.stream()])
+        return await http.body()  # which is kept, for who asks again
     except ClientDisconnect as e:
         raise ApiError(CLIENT_GONE, "The client has gone away") from e

@@ -17,6 +17,7 @@ from ..load.options import LoadOptions
 from .defaults import DRAIN_SECONDS, MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .guard.keys import KeyRing
 from .listening import Address
+from .models import Models
 from .observing import access_log
 from .running import RunningServer, end_process, quiet_signals
 from .wire.http_protocol import ConnectionLimits, ServerConfig
@@ -26,7 +27,7 @@ _OTHER_FILES = 32  # that a running server may open beside its connections
 
 
 def serve(
-    model: str | Path | MLCEngine,
+    model: str | Path | MLCEngine | Models,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -47,16 +48,17 @@ def serve(
     log_format: str = "text",
     limits: ConnectionLimits | None = None,
     drain_seconds: int = DRAIN_SECONDS,
+    allow_pull: bool = False,
     on_ready: Callable[[str], None] | None = None,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Serve a model until SIGINT or SIGTERM; requests under way may end first.
+    """Serve a model, or several, until SIGINT or SIGTERM; requests under way may end first.
 
     The first signal takes no new requests (/ready says so, they get a 503), the second ends those
     under way. SIGHUP reads the files of keys and of TLS again.
 
     Args:
-        model: what MLCEngine accepts, or an engine, which stays open afterwards.
+        model: what MLCEngine accepts; or an engine, or several models, which stay open afterwards.
         host: address to listen on; not a loopback address only with a key.
         port: 0 takes a free one.
         model_name: see create_app.
@@ -77,6 +79,7 @@ def serve(
         log_format: "text" or "json"; a line for each request.
         limits: of connections; None: as many as this process may have files for, at most 512.
         drain_seconds: how long requests under way may take; then they are aborted.
+        allow_pull: see create_app.
         on_ready: called with the server's URL once it listens.
         options: see MLCEngine.
 
@@ -95,10 +98,12 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    engine = model if isinstance(model, MLCEngine) else MLCEngine(model, **options)
+    own = MLCEngine(model, **options) if isinstance(model, (str, Path)) else None
+    served = own or model
+    assert not isinstance(served, (str, Path))
     try:
         app = create_app(
-            engine,
+            served,
             model_name=model_name,
             keys=ring,
             cors=cors,
@@ -107,6 +112,7 @@ def serve(
             max_queue=max_queue,
             request_timeout=request_timeout,
             stuck_seconds=stuck_seconds,
+            allow_pull=allow_pull,
         )
         config = ServerConfig(
             app,
@@ -136,8 +142,8 @@ def serve(
         if server.ends_process:
             end_process()
     finally:
-        if engine is not model:
-            engine.close()
+        if own:
+            own.close()
 
 
 def checked(

@@ -157,17 +157,27 @@ def _reason(error: Exception) -> str:
 
 
 def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """The template of a model folder: chat_template.jinja, else that of tokenizer_config.json.
-
-    Of several named ones "default" is taken. None if the model has none: it only completes text.
+    """The template of a model folder; None if the model has none: it only completes text.
 
     Raises:
         ModelError: the template is not valid Jinja, not UTF-8, or of another type.
     """
+    source = source_of(folder)
+    return None if source is None else ChatTemplate(source, special_tokens)
+
+
+def source_of(folder: Path) -> str | None:
+    """A template's text: chat_template.jinja, else that of tokenizer_config.json, or None.
+
+    Of several named ones "default" is taken.
+
+    Raises:
+        ModelError: it is not UTF-8, or of another type.
+    """
     path = folder / "chat_template.jinja"
     if path.is_file():
         try:
-            return ChatTemplate(path.read_text(encoding="utf-8"), special_tokens)
+            return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as e:
             raise ModelError(f"{path} is not a text that can be read: {e}") from e
     config = folder / "tokenizer_config.json"
@@ -175,8 +185,6 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
     if isinstance(source, list):
         named = {str(t.get("name")): t.get("template") for t in source if isinstance(t, dict)}
         source = named.get("default", next(iter(named.values()), None))
-    if source is None:
-        return None
-    if not isinstance(source, str):
+    if source is not None and not isinstance(source, str):
         raise ModelError(f"{config}: chat_template is a {type(source).__name__}, not a text")
-    return ChatTemplate(source, special_tokens)
+    return source

@@ -9,13 +9,15 @@ import time
 import uvicorn
 
 from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.server.wire.http_protocol import ConnectionLimits, ServerConfig
 
 
 @contextlib.contextmanager
 def live(model, **options):
-    """Yields the base URL of an app over `model`."""
-    app = create_app(MLCEngine.of(model), **options)
+    """Yields the base URL of an app over `model`, or over several (`Models`)."""
+    engine = MLCEngine.of(model) if isinstance(model, LoadedModel) else model
+    app = create_app(engine, **options)
     config = ServerConfig(
         app,
         ConnectionLimits(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 
-from ..models import Listed, Models, Served, unknown_model
+from ..models import Listed, Models, Served, named, unknown_model
 from .keys import Key
 
 _key: ContextVar[Key | None] = ContextVar("wherry_key", default=None)
@@ -18,7 +18,7 @@ def set_key(key: Key) -> None:
 
 
 class Permitted:
-    """See Models.
+    """See Models. Who may use a model may do so by its aliases.
 
     Args:
         models: all.
@@ -32,17 +32,32 @@ class Permitted:
         found, key = self._models.listed(), _key.get()
         if key is None or key.models is None:
             return found
-        return [m for m in found if m.name in key.models]
+        return [m for m in found if m.name in key.models or m.root in key.models]
 
     def served(self) -> Sequence[Served]:
         """See Models: all of them, for who looks at the server."""
         return self._models.served()
 
-    def lease(self, name: str) -> AbstractAsyncContextManager[Served]:
+    def limit_queues(self, waiting: int) -> None:
         """See Models."""
+        self._models.limit_queues(waiting)
+
+    def lease(
+        self, name: str, keep_alive: float | None = None
+    ) -> AbstractAsyncContextManager[Served]:
+        """See Models."""
+        return self._models.lease(self._checked(name), keep_alive)
+
+    def unload(self, name: str) -> bool:
+        """See Models."""
+        return self._models.unload(self._checked(name))
+
+    def _checked(self, name: str) -> str:
+        """The name, if the key may use it."""
         key = _key.get()
-        if key is not None and key.models is not None:
-            default = self._models.listed()[0].name if not name else name
-            if default not in key.models:
-                raise unknown_model(default, self.listed())
-        return self._models.lease(name)
+        if key is None or key.models is None:
+            return name
+        default = next((m.name for m in self._models.listed()), "")
+        if not named({m.name: m for m in self.listed()}, name or default or "default"):
+            raise unknown_model(name or default, self.listed())
+        return name or default

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from wherry.errors import WherryError
 
-from ...async_engine import AsyncStream
+from ...answer.shapes import Shape
 from ..observing.record import current
 from .deadlines import deadline_exceeded
 from .errors import ApiError, api_error, shutting_down
@@ -27,6 +27,20 @@ _LAST_WORD_SECONDS = 1
 
 class ClientGone(Exception):
     """The client has closed its connection."""
+
+
+class Chunks(Protocol):
+    """What is streamed."""
+
+    async def batch(self) -> Sequence[Shape]:
+        """All that is ready, at least one; [] at the end.
+
+        Raises:
+            WherryError: it ends amid; the client is told.
+        """
+
+    def cancel(self) -> None:
+        """End it; idempotent."""
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
@@ -68,7 +82,7 @@ class StreamedAnswer(Response):
 
     def __init__(
         self,
-        stream: AsyncStream[Any],
+        stream: Chunks,
         framing: Framing,
         headers: Mapping[str, str],
         held: AsyncExitStack,

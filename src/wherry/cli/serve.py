@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import interrupts, options, serving_options
+from . import interrupts, options, serving_models, serving_options
+
+if TYPE_CHECKING:
+    from wherry.runtime import MLCEngine
+    from wherry.runtime.server.catalog.catalog import Catalog
 
 
 @click.command("serve")
-@options.model
+@click.argument("model", required=False)
+@serving_models.options
 @serving_options.place
 @click.option("--model-name", help="What clients call it; default: the model's name.")
 @serving_options.access
@@ -18,8 +24,10 @@ from . import interrupts, options, serving_options
 @serving_options.operation
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @options.load
-def serve_command(model: str, otlp_endpoint: str | None, **typed: Any) -> None:
-    """Serve MODEL over HTTP as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models.
+def serve_command(
+    model: str | None, place: Path | None, otlp_endpoint: str | None, **typed: Any
+) -> None:
+    """Serve MODEL over HTTP, or several with --models, as OpenAI's API (/v1/) and Ollama's (/api/).
 
     A browser finds a page to chat at /, Prometheus /metrics, programs /openapi.json.
     """
@@ -27,14 +35,20 @@ def serve_command(model: str, otlp_endpoint: str | None, **typed: Any) -> None:
     from wherry.runtime.server.observing.otlp import export_to
 
     loading, given = options.split(typed)
+    serving_models.check(model, place, given)
     serving.checked(**given)  # before minutes of compiling
     if otlp_endpoint:
         export_to(otlp_endpoint)
-    engine = options.opened(model, loading)
+    engine: MLCEngine | Catalog
+    if place is not None:
+        engine = serving_models.opened(place, given, loading)
+    else:
+        assert model is not None
+        engine = options.opened(model, loading)
 
     def on_ready(url: str) -> None:
         path = "/v1" if url.startswith("http") else ""
-        click.echo(f"Serving {model} at {url}{path}", err=True)
+        click.echo(f"Serving {model or place} at {url}{path}", err=True)
 
     with engine:
         interrupts.raise_instead()

@@ -1,0 +1,271 @@
+"""Several models of which some are in memory: loaded when they are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from wherry.errors import ResourceError, WherryError
+
+from ...load import memory
+from ...load.memory import Room
+from ...load.model import LoadedModel
+from ...load.options import LoadOptions, Progress
+from ...request.errors import BusyError
+from ..models import Listed, Served, named, unknown_model
+from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, shutting_down
+from . import listing, prepared
+from .budget import Budget
+from .keeper import Keeper, Load
+from .listing import KEEP_ALIVE_SECONDS
+from .prepared import Prepared
+from .slots import Loading, Resident, Slot
+
+WAIT_SECONDS = 120.0  # that a load waits for other models to end their answers
+
+
+class Catalog(AbstractContextManager["Catalog"]):
+    """The models of a server (`Models`). Leases are taken and returned on any thread, at once.
+
+    Args:
+        models: the first is the default.
+        memory_limit: bytes that those on one device may take together; None: what it has free.
+        keep_alive: seconds, of models that are added later; `defaults` are their options.
+        load: brings one into memory.
+        room: the memory of a device.
+        wait_seconds: that a load waits for other models to end their answers.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Prepared],
+        *,
+        memory_limit: int | None = None,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+        defaults: LoadOptions | None = None,
+        load: Load = prepared.load,
+        room: Callable[[str], Room] = memory.room,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        self.keep_alive = keep_alive
+        self.defaults: LoadOptions = defaults or {}
+        self._wait_seconds = wait_seconds
+        self._max_queue: int | None = None
+        self._names: dict[str, Slot] = {}  # aliases, too
+        self._keeper = Keeper(self._slots, Budget(memory_limit, room), load, self._bound)
+        self._changed = self._keeper.changed
+        for made in models:
+            self.add(made)
+        self._keeper.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def listed(self) -> list[Listed]:
+        """See Models: aliases, too."""
+        with self._changed:
+            return [replace(slot.listed, name=name) for name, slot in self._names.items()]
+
+    def served(self) -> list[Served]:
+        """See Models."""
+        with self._changed:
+            return [_served(slot, slot.resident) for slot in self._slots() if slot.resident]
+
+    def limit_queues(self, waiting: int) -> None:
+        """See Models."""
+        with self._changed:
+            self._max_queue = waiting
+            for slot in self._slots():
+                if slot.resident:
+                    self._bound(slot.resident.loaded)
+
+    @asynccontextmanager
+    async def lease(self, name: str, keep_alive: float | None = None) -> AsyncIterator[Served]:
+        """See Models.
+
+        Raises:
+            ApiError: 404, no model has this name; 503, it does not fit into memory; 500, it cannot
+                be loaded. The next request tries again.
+        """
+        slot = self._find(name)
+        found = self._enter(slot, keep_alive, self._wait_seconds)
+        resident = await self._loaded(slot, found) if isinstance(found, Loading) else found
+        try:
+            yield _served(slot, resident)
+        finally:
+            self._release(resident)
+
+    def unload(self, name: str) -> bool:
+        """See Models."""
+        slot = self._find(name)
+        with self._changed:
+            if slot.resident:
+                slot.resident.keep_alive = 0.0
+            self._changed.notify_all()
+        return True
+
+    def add(self, made: Prepared) -> None:
+        """List one more. If its name is known, what has it now goes when it has answered."""
+        spec = made.spec
+        listed = Listed(
+            spec.name,
+            made.config.get("context"),
+            root=spec.name,
+            folder=made.folder,
+            manifest=made.manifest,
+        )
+        with self._changed:
+            slot = self._names.get(spec.name)
+            if slot is None or slot.listed.name != spec.name:
+                slot = Slot(made, listed)
+            elif (slot.made.folder, slot.made.spec) != (made.folder, spec):
+                slot.made, slot.listed = made, listed
+                if slot.resident:
+                    slot.resident.over = True
+            for name in (spec.name, *spec.aliases):
+                self._names[name] = slot
+            self._changed.notify_all()
+
+    def preload(self) -> None:
+        """Load the models that are meant to be there from the start; blocks.
+
+        Raises:
+            WherryError: one of them cannot be loaded, or they do not fit together.
+        """
+        held = []
+        try:
+            for slot in self._slots():
+                if slot.made.spec.preload:
+                    found = self._enter(slot, None, 0.0)
+                    held.append(found.future.result() if isinstance(found, Loading) else found)
+        except BusyError as e:
+            raise ResourceError(
+                f"The models to preload do not fit into memory together: {e} Preload fewer, or "
+                "give them a smaller context or kv_tokens."
+            ) from e
+        finally:
+            for resident in held:
+                self._release(resident)
+
+    def close(self) -> None:
+        """Free all models, and end all requests to them; idempotent."""
+        self._keeper.close()
+        with self._changed:
+            residents = [slot.resident for slot in self._slots() if slot.resident]
+            for slot in self._slots():
+                slot.resident = None
+        for resident in residents:
+            resident.loaded.close()
+
+    def _slots(self) -> list[Slot]:
+        return list(dict.fromkeys(self._names.values()))
+
+    def _bound(self, loaded: LoadedModel) -> None:
+        if self._max_queue is not None:
+            loaded.dispatcher.limit = loaded.max_batch + self._max_queue
+
+    def _find(self, name: str) -> Slot:
+        with self._changed:
+            if slot := named(self._names, name):
+                return slot
+        raise unknown_model(name, self.listed())
+
+    def _enter(
+        self, slot: Slot, keep_alive: float | None, wait_seconds: float
+    ) -> Resident | Loading:
+        """A lease, or what to wait for to have one."""
+        with self._changed:
+            if self._keeper.closed:
+                raise shutting_down()
+            resident = slot.resident
+            if resident and resident.loaded.dispatcher.failed:
+                resident.over = True
+            if resident and not (resident.over or resident.yields):
+                resident.leases += 1
+                resident.keep_alive = resident.keep_alive if keep_alive is None else keep_alive
+                return resident
+            loading = self._keeper.request(slot, wait_seconds)
+            loading.keep_alive = loading.keep_alive if keep_alive is None else keep_alive
+            return loading
+
+    async def _loaded(self, slot: Slot, loading: Loading) -> Resident:
+        """Wait for a load; it goes on if this is cancelled."""
+        try:
+            return await asyncio.shield(asyncio.wrap_future(loading.future))
+        except asyncio.CancelledError:
+            self._leave(loading)
+            raise
+        except Exception as e:
+            raise _unavailable(slot.listed.name, e) from e
+
+    def _leave(self, loading: Loading) -> None:
+        """Somebody who waited has gone; if it is loaded by now, that was a lease."""
+        with self._changed:
+            if not loading.future.done():
+                loading.waiters -= 1
+            elif loading.future.exception() is None:
+                self._release(loading.future.result())
+
+    def _release(self, resident: Resident) -> None:
+        with self._changed:
+            resident.leases -= 1
+            resident.used_at = time.monotonic()
+            resident.over = resident.over or resident.loaded.dispatcher.failed
+            self._changed.notify_all()
+
+
+def opened(
+    place: Path,
+    *,
+    memory_limit: int | None = None,
+    keep_alive: float | None = None,
+    progress: Progress | None = None,
+    options: LoadOptions | None = None,
+) -> Catalog:
+    """The catalog of a YAML file or a folder: all compiled, and what is to be preloaded loaded.
+
+    Args:
+        place: see listing.read.
+        memory_limit: bytes, before the file's.
+        keep_alive: seconds, for models of which the file says nothing.
+        progress: what downloads, conversions and compilations report to.
+        options: of each model that says nothing else.
+
+    Raises:
+        WherryError: with all that cannot be served.
+    """
+    read = listing.read(place, options, keep_alive)
+    limit = read.memory_limit if memory_limit is None else memory_limit
+    models = prepared.prepare_all(read.specs, progress)
+    catalog = Catalog(
+        models, memory_limit=limit, keep_alive=read.keep_alive, defaults=read.defaults
+    )
+    try:
+        catalog.preload()
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog
+
+
+def _served(slot: Slot, resident: Resident) -> Served:
+    ends = resident.used_at + resident.keep_alive - time.monotonic()
+    expires = None if ends == math.inf else time.time() + ends
+    return Served(slot.listed.name, resident.loaded, slot.listed, resident.bytes, expires)
+
+
+def _unavailable(name: str, error: Exception) -> ApiError:
+    """What those are told who waited for a load that failed."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, ResourceError):
+        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        return ApiError(503, str(error), param="model", code="model_unavailable", headers=headers)
+    reason = f": {error}" if isinstance(error, WherryError) else "; the server's log says why"
+    message = f"The model {name!r} cannot be loaded{reason}"
+    return ApiError(500, message, param="model", code="model_load_failed")

@@ -1,0 +1,212 @@
+"""The thread that loads and unloads models, one at a time, so that memory is counted by one.
+
+A model goes when nobody has asked for it for its keep-alive, or when another needs its memory: the
+one that was used least recently first, never while it answers. If all that could go are answering,
+the first of them takes no new requests until one of them is done: whoever asks for it meanwhile
+waits behind the one who came before.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from wherry.errors import WherryError
+
+from ...load.model import LoadedModel
+from ...request.errors import BusyError
+from ..wire.errors import shutting_down
+from .budget import Budget
+from .prepared import Need, Prepared
+from .slots import Loading, Resident, Slot
+
+_log = logging.getLogger(__name__)
+Load = Callable[[Prepared, "int | None"], LoadedModel]
+
+
+class Keeper:
+    """Loads what is in its queue.
+
+    Args:
+        slots: all models; called with `changed` held.
+        budget: of memory.
+        load: brings a model into memory; on this thread.
+        on_load: called with each model that is loaded.
+
+    Attributes:
+        changed: guards the slots and everything in them; notified when something of them changes.
+        closed: no model is loaded any more.
+    """
+
+    def __init__(
+        self,
+        slots: Callable[[], Sequence[Slot]],
+        budget: Budget,
+        load: Load,
+        on_load: Callable[[LoadedModel], None],
+    ) -> None:
+        self.changed = threading.Condition()
+        self.closed = False
+        self._slots, self._budget, self._load, self._on_load = slots, budget, load, on_load
+        self._queue: deque[Slot] = deque()
+        self._thread = threading.Thread(target=self._run, name="wherry-models", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def request(self, slot: Slot, wait_seconds: float) -> Loading:
+        """The load of a model, queued now if it is not yet. `changed` is held."""
+        if slot.loading is None:
+            slot.loading = Loading(wait_seconds)
+            self._queue.append(slot)
+            self.changed.notify_all()
+        slot.loading.waiters += 1
+        return slot.loading
+
+    def close(self) -> None:
+        """End the thread, after the load that it is at; who waits gets an error. Idempotent."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            work()
+
+    def _next(self) -> Callable[[], None] | None:
+        """What to do next; None at the end."""
+        with self.changed:
+            while not self.closed:
+                if over := [s for s in self._slots() if _is_over(s)]:
+                    return partial(self._free, over[0])
+                if self._queue:
+                    slot = self._queue.popleft()
+                    assert slot.loading
+                    return partial(self._serve, slot, slot.loading)
+                ends = [s.resident.ends_at for s in self._slots() if s.resident]
+                end = min(ends, default=math.inf)
+                self.changed.wait(None if end == math.inf else max(0.0, end - time.monotonic()))
+            for slot in self._queue:
+                assert slot.loading
+                slot.loading.future.set_exception(shutting_down())
+                slot.loading = None
+            return None
+
+    def _serve(self, slot: Slot, loading: Loading) -> None:
+        """Load a model for those who wait for it, if they still do."""
+        with self.changed:
+            if not loading.waiters:
+                slot.loading = None
+                return
+        try:
+            resident = self._resident_of(slot, loading)
+        except BaseException as e:
+            if not isinstance(e, WherryError):
+                _log.exception("%s cannot be loaded", slot.listed.name)
+            with self.changed:
+                slot.loading = None
+                loading.future.set_exception(e)
+            return
+        with self.changed:
+            slot.resident, slot.loading = resident, None
+            resident.leases += loading.waiters
+            if loading.keep_alive is not None:
+                resident.keep_alive = loading.keep_alive
+            loading.future.set_result(resident)
+
+    def _resident_of(self, slot: Slot, loading: Loading) -> Resident:
+        end = time.monotonic() + loading.wait_seconds
+        with self.changed:
+            old = slot.resident
+            if old and not old.over:  # it was to make room, and did not have to
+                return old
+            self._wait(lambda: not old or not old.leases, end)
+            if old and old.leases:
+                raise BusyError(f"{slot.listed.name} ends its answers. Try again in a moment.")
+            made = slot.made
+        self._free(slot)
+        need = self._make_room(made, end)
+        start = time.monotonic()
+        loaded = self._load(made, need.kv_tokens)
+        self._on_load(loaded)
+        seconds = time.monotonic() - start
+        _log.info("%s is loaded in %.1f s, %.0f MB", made.spec.name, seconds, need.bytes / 1e6)
+        return Resident(loaded, need.bytes, made.spec.keep_alive)
+
+    def _make_room(self, made: Prepared, end: float) -> Need:
+        """Unload what has to go for a model; what it may take then.
+
+        Raises:
+            BusyError: others did not end their answers in time.
+            ResourceError: it does not fit.
+        """
+        least = self._budget.least(made).bytes
+        try:
+            while True:
+                left = self._budget.left(made.device, self._used(made.device))
+                if left.free is None or least <= left.free:
+                    return self._budget.given(made, left)
+                if not self._unload_one(made, end):
+                    return made.within(left)  # others than our models use it; a part has to do
+        finally:
+            with self.changed:
+                for other in self._slots():
+                    if other.resident:
+                        other.resident.yields = False
+
+    def _used(self, device: str) -> int:
+        with self.changed:
+            slots = [s for s in self._slots() if s.made.device == device]
+            return sum(s.resident.bytes for s in slots if s.resident)
+
+    def _unload_one(self, made: Prepared, end: float) -> bool:
+        """Unload the model that was used least recently; False if there is none.
+
+        Raises:
+            BusyError: all were answering, and did not end until `end`.
+        """
+        with self.changed:
+            there = [(s, s.resident) for s in self._slots() if s.made.device == made.device]
+            found = [(s, r) for s, r in there if r]
+            found.sort(key=lambda pair: (pair[1].leases > 0, pair[1].used_at))
+            if not found:
+                return False
+            if found[0][1].leases:
+                found[0][1].yields = True
+                self._wait(lambda: any(not r.leases for _, r in found), end)
+            idle = [s for s, r in found if not r.leases]
+            if not idle:
+                names = ", ".join(s.listed.name for s, _ in found)
+                raise BusyError(
+                    f"{made.spec.name} waits for memory that {names} "
+                    f"{'has' if len(found) == 1 else 'have'} to answer with. "
+                    "Try again in a moment."
+                )
+        self._free(idle[0])
+        return True
+
+    def _wait(self, done: Callable[[], bool], end: float) -> None:
+        seconds = max(0.0, end - time.monotonic())
+        self.changed.wait_for(lambda: self.closed or done(), seconds)
+
+    def _free(self, slot: Slot) -> None:
+        """Unload a model, unless somebody uses it."""
+        with self.changed:
+            resident = slot.resident
+            if resident is None or resident.leases:
+                return
+            slot.resident = None
+        resident.loaded.close()
+        _log.info("%s is unloaded", slot.listed.name)
+
+
+def _is_over(slot: Slot) -> bool:
+    """Whether a model in memory is not needed any more."""
+    return slot.resident is not None and slot.resident.ends_at <= time.monotonic()

@@ -1,0 +1,167 @@
+"""Ollama's paths about models: which there are, what they are, which are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wherry.artifact import MANIFEST, Manifest, digest
+
+from ....text.chat_template import source_of
+from ...models import LATEST, Listed, Models, named, unknown_model
+from ...pipeline import body_of
+from ...wire.json_body import parse_json
+from ..routes import Routes
+from .parsing import validated
+from .requests import ModelFields
+
+# The version of Ollama whose API this is: its clients ask for one that is new enough.
+VERSION = "0.12.6"
+# Names of config.json -> of GGUF, which Ollama's clients know.
+_INFO = {
+    "hidden_size": "embedding_length",
+    "num_hidden_layers": "block_count",
+    "intermediate_size": "feed_forward_length",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "rope_theta": "rope.freq_base",
+    "vocab_size": "vocab_size",
+}
+_CAPABILITIES = {"chat": "completion", "score": ""}  # ours -> Ollama's, where they differ
+
+
+class OllamaModels:
+    """The handlers.
+
+    Args:
+        models: what is served.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {
+            ("HEAD", "/"): self.alive,
+            ("GET", "/api/version"): self.version,
+            ("GET", "/api/tags"): self.tags,
+            ("GET", "/api/ps"): self.running,
+            ("POST", "/api/show"): self.show,
+        }
+
+    async def alive(self) -> Response:
+        """Says that the server is there, as Ollama's command line asks first of all."""
+        return Response()
+
+    async def version(self) -> Response:
+        """The version of the API."""
+        return JSONResponse({"version": VERSION})
+
+    async def tags(self) -> Response:
+        """Lists the models."""
+        return JSONResponse({"models": [_listed(m) for m in self._models.listed()]})
+
+    async def running(self) -> Response:
+        """Lists those in memory."""
+        models = []
+        for served in self._models.served():
+            on_device = not _on_cpu(served.listed.manifest)
+            size = served.bytes or _size(served.listed.manifest)
+            entry = _listed(served.listed) | {
+                "size": size,
+                "size_vram": size if on_device else 0,
+                "context_length": served.loaded.context,
+                "expires_at": _time(served.expires),
+            }
+            del entry["modified_at"]
+            models.append(entry)
+        return JSONResponse({"models": models})
+
+    async def show(self, request: Request) -> Response:
+        """Describes one model."""
+        fields = validated(ModelFields, parse_json(await body_of(request)))
+        listed = self._models.listed()
+        found = named({m.name: m for m in listed}, fields.asked)
+        if found is None:
+            raise unknown_model(fields.asked, listed)
+        manifest, template = found.manifest, source_of(found.folder) if found.folder else None
+        entry = _listed(found)
+        return JSONResponse(
+            {
+                "license": "",
+                "modelfile": f"FROM {found.name}\n",
+                "parameters": "",
+                "template": template or "",
+                "details": entry["details"],
+                "model_info": _info(manifest, found.context),
+                "capabilities": _capabilities(manifest),
+                "modified_at": entry["modified_at"],
+            }
+        )
+
+
+def _listed(model: Listed) -> dict[str, Any]:
+    name = model.name if ":" in model.name else model.name + LATEST
+    manifest = model.manifest
+    made: float = model.created
+    if model.folder is not None:
+        with suppress(OSError):  # a folder outside of the cache may have been removed
+            made = (model.folder / MANIFEST).stat().st_mtime
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": _time(made),
+        "size": _size(manifest),
+        "digest": digest(asdict(manifest)) if manifest else "",
+        "details": _details(manifest),
+    }
+
+
+def _details(manifest: Manifest | None) -> dict[str, Any]:
+    family = str(manifest.architecture.get("name", "")) if manifest else ""
+    return {
+        "parent_model": "",
+        "format": "wherry",
+        "family": family,
+        "families": [family] if family else [],
+        "parameter_size": "",  # not in a compiled folder
+        "quantization_level": manifest.quantization if manifest else "",
+    }
+
+
+def _info(manifest: Manifest | None, context: int | None) -> dict[str, Any]:
+    """Numbers of the architecture, under the names of GGUF."""
+    if manifest is None:
+        return {}
+    kind = str(manifest.architecture.get("name", ""))
+    config: Mapping[str, Any] = manifest.architecture.get("config", {})
+    found = {f"{kind}.{gguf}": config[name] for name, gguf in _INFO.items() if name in config}
+    return {"general.architecture": kind, f"{kind}.context_length": context, **found}
+
+
+def _capabilities(manifest: Manifest | None) -> list[str]:
+    ours = manifest.capabilities if manifest else ("completion",)
+    return sorted({_CAPABILITIES.get(name, name) for name in ours} - {""})
+
+
+def _on_cpu(manifest: Manifest | None) -> bool:
+    return manifest is None or manifest.target.get("kind") in ("llvm", "c")
+
+
+def _size(manifest: Manifest | None) -> int:
+    return sum(f.size for f in manifest.files.values()) if manifest else 0
+
+
+def _time(seconds: float | None) -> str:
+    """As RFC 3339 has it; None is never: far away, as Ollama says it."""
+    if seconds is None:
+        return "2318-01-01T00:00:00Z"
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,152 @@
+"""Ollama's paths that a model answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ....load.model import LoadedModel
+from ....request.caller import Caller
+from ....request.errors import RequestError
+from ....request.plan import Plan
+from ...models import Models
+from ...pipeline import CLIENT_GONE, IGNORED_HEADER, Endpoint, Pipeline, body_of
+from ...wire.errors import ApiError, add_shape
+from ...wire.framing import Framing, line
+from ...wire.json_body import parse_json
+from ...wire.streams import ClientGone, while_connected
+from ..routes import Routes
+from . import requests
+from .answers import Reply, without_prompt
+from .options import without_effect
+from .parsing import validated
+from .requests import AnswerFields, Asked, ChatFields, GenerateFields
+
+_SMALL = 2**12  # bytes of a body that may ask for nothing
+
+
+def error_shape(error: ApiError) -> dict[str, Any]:
+    """The JSON of an error."""
+    return {"error": str(error.detail)}
+
+
+FRAMING = Framing("application/x-ndjson", line, error=error_shape)
+add_shape("/api/", error_shape)
+
+
+def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply]:
+    """What a model is asked.
+
+    Raises:
+        RequestError: it cannot be served.
+        BusyError: the queue is full.
+    """
+    planned = time.perf_counter()
+    asked.model_context = loaded.context
+    context = min(asked.context or loaded.context, loaded.context)
+    chat, completion = asked.chat, asked.completion
+    if chat and (completion is None or loaded.planner.template):
+        made, _ = loaded.chat(chat, caller)
+        made = _within(made, context)
+    else:
+        assert completion
+        made, _ = loaded.completion(completion, caller)
+        limited = completion.max_tokens is not None  # else OpenAI's default is small
+        made = _within(made, context, limited=limited)
+    reply = Reply(
+        asked.name or asked.model,
+        chat=isinstance(asked.fields, ChatFields),
+        started=asked.started,
+        planned=planned,
+        logprobs=bool(asked.fields.logprobs),
+    )
+    return made, reply
+
+
+def _within(made: Plan, context: int, *, limited: bool = True) -> Plan:
+    """A plan whose prompt and output are at most so many tokens together, or as many.
+
+    Raises:
+        RequestError: its prompt alone is as long.
+    """
+    (job,) = made.jobs
+    room = context - len(job.prompt)
+    if room < 1:
+        raise RequestError(
+            f"options.num_ctx is {context} tokens; the prompt has {len(job.prompt)}. Shorten it, "
+            "or ask for more.",
+            param="options.num_ctx",
+            code="context_length_exceeded",
+        )
+    most = min(job.params.max_tokens, room) if limited else room
+    params = replace(job.params, max_tokens=most)
+    return replace(made, jobs=[replace(job, params=params)])
+
+
+def _ignored(asked: Asked) -> list[str]:
+    return asked.ignored + without_effect(asked.fields.options or {}, asked.model_context)
+
+
+def _endpoint(parse: requests.Parse) -> Endpoint[Asked]:
+    return Endpoint(
+        parse, plan, FRAMING, _ignored, keep_alive=lambda asked: asked.fields.keep_alive
+    )
+
+
+CHAT, GENERATE = _endpoint(requests.chat), _endpoint(requests.generate)
+
+
+class Ollama:
+    """The handlers.
+
+    Args:
+        pipeline: answers.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._models: Models = pipeline.models
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {
+            ("POST", "/api/chat"): self.chat,
+            ("POST", "/api/generate"): self.generate,
+        }
+
+    async def chat(self, request: Request) -> Response:
+        """Answers messages; without any, loads or unloads the model."""
+        return await self._answer(request, CHAT, ChatFields)
+
+    async def generate(self, request: Request) -> Response:
+        """Answers a prompt; without one, loads or unloads the model."""
+        return await self._answer(request, GENERATE, GenerateFields)
+
+    async def _answer(
+        self, request: Request, endpoint: Endpoint[Asked], kind: type[AnswerFields]
+    ) -> Response:
+        body = await body_of(request)
+        if len(body) <= _SMALL:
+            fields = validated(kind, parse_json(body))
+            if requests.asks_nothing(fields):
+                try:
+                    return await while_connected(request.receive, self._load(fields))
+                except ClientGone:
+                    return Response(status_code=CLIENT_GONE)
+        return await self._pipeline.answer(request, endpoint)
+
+    async def _load(self, fields: AnswerFields) -> Response:
+        """Load a model, or let it go: `keep_alive` 0."""
+        name, stays = fields.asked, fields.keep_alive
+        told = partial(without_prompt, name, chat=isinstance(fields, ChatFields))
+        if stays == 0:
+            goes = self._models.unload(name)
+            headers = {} if goes else {IGNORED_HEADER: "keep_alive"}
+            return JSONResponse(told(reason="unload"), headers=headers)
+        async with self._models.lease(name, stays):
+            return JSONResponse(told(reason="load"))

@@ -1,0 +1,73 @@
+"""Ollama's `options` in the names of our requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....request.errors import RequestError
+from ....request.sampling_fields import SamplingFields
+
+# What has the same meaning, under our name; our own names are understood, too.
+_NAMES = {
+    **{name: name for name in SamplingFields.model_fields},
+    "seed": "seed",
+    "stop": "stop",
+    "max_drafts": "max_drafts",
+    "num_predict": "max_tokens",
+    "repeat_penalty": "repetition_penalty",
+}
+_MEANS_NONE = {"num_predict", "seed"}  # where they are negative: no limit, a random one
+_TAKEN = {"num_ctx", "repeat_last_n"}
+
+
+def translated(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a request.
+
+    `num_predict` 0 is no limit, as Ollama has it; `repeat_last_n` 0 is no penalty, other values
+    have no effect: the penalty sees all of prompt and output.
+    """
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in _NAMES or value is None:
+            continue
+        least = 1 if name == "num_predict" else 0
+        if name in _MEANS_NONE and isinstance(value, int) and value < least:
+            continue
+        found[_NAMES[name]] = value
+    if options.get("repeat_last_n") == 0:
+        found["repetition_penalty"] = 1.0
+    return found
+
+
+def context_of(options: Mapping[str, Any]) -> int | None:
+    """`num_ctx`: tokens of prompt and output together; None: the model's.
+
+    Raises:
+        RequestError: it is no number.
+    """
+    asked = options.get("num_ctx")
+    if asked is None or (type(asked) is int and asked > 0):
+        return asked
+    raise RequestError(
+        f"options.num_ctx is {str(asked)[:100]!r}; it takes a whole number from 1",
+        param="options.num_ctx",
+    )
+
+
+def without_effect(options: Mapping[str, Any], context: int | None) -> list[str]:
+    """Options that change nothing here.
+
+    Args:
+        options: as they were sent.
+        context: of the model; a `num_ctx` beyond it is cut to it. None: not known.
+    """
+    names = [
+        n for n, v in options.items() if v is not None and n not in _NAMES | dict.fromkeys(_TAKEN)
+    ]
+    asked = options.get("num_ctx")
+    if asked is not None and context is not None and asked > context:
+        names.append("num_ctx")
+    if options.get("repeat_last_n") not in (None, 0, -1):
+        names.append("repeat_last_n")
+    return sorted(f"options.{name}" for name in names)

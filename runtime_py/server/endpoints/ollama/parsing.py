@@ -1,0 +1,27 @@
+"""Validating Ollama's bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ....request.errors import RequestError
+from ....request.shapes import MAX_FIELDS, request_error
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def validated(kind: type[Body], body: Any) -> Body:
+    """A body's fields.
+
+    Raises:
+        RequestError: with all that is wrong.
+    """
+    if isinstance(body, Mapping) and len(body) > MAX_FIELDS:
+        raise RequestError(f"The request has {len(body)} fields; at most {MAX_FIELDS} are read")
+    try:
+        return kind.model_validate(body)
+    except ValidationError as e:
+        raise request_error(e) from e

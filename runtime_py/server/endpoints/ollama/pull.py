@@ -1,0 +1,246 @@
+"""Ollama's /api/pull: a model of the Hugging Face hub is downloaded, compiled, and served.
+
+It writes to the disk and takes the processor for minutes, so whoever starts the server has to allow
+it, key or not: keys are given to those who may ask models, not to those who choose them. The work
+is done by a process of its own (`pull_process`): it has its own memory and interpreter's lock, and
+ends with its client. What is done of it by then stays, and the next pull goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+import wherry
+from wherry.errors import ModelError
+
+from ....answer.shapes import Shape
+from ....load.options import LoadOptions, for_compiler
+from ....request.errors import RequestError
+from ...catalog.catalog import Catalog
+from ...catalog.listing import Spec
+from ...catalog.prepared import prepare
+from ...models import LATEST, named
+from ...pipeline import CLIENT_GONE, body_of
+from ...wire.errors import ApiError
+from ...wire.json_body import parse_json
+from ...wire.streams import ClientGone, StreamedAnswer, while_connected
+from ..routes import Routes
+from .ollama import FRAMING
+from .parsing import validated
+from .requests import ModelFields
+
+_PART = r"[A-Za-z0-9][\w.-]*"
+_HUB = re.compile(
+    rf"(?:hf://|(?:https://)?(?:hf\.co|huggingface\.co)/)?({_PART}/{_PART})(@[\w./-]+)?(?::(\w+))?"
+)
+_PHASES = {"download": "downloading", "convert": "converting weights", "compile": "compiling"}
+
+
+@dataclass(slots=True)
+class Status(Shape):
+    """How far it is."""
+
+    _optional = frozenset({"total", "completed"})
+    status: str
+    total: int | None = None  # bytes of a download, else steps
+    completed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be pulled: MODEL as the command line takes it, and what it will be called."""
+
+    model: str
+    name: str
+    quant: str | None
+    aliases: tuple[str, ...] = ()
+
+
+class PullFields(ModelFields):
+    """POST /api/pull."""
+
+    stream: bool | None = None
+
+
+class Pull:
+    """The handler.
+
+    Args:
+        catalog: gets what is pulled; None: the server has one model, and no place for others.
+        allowed: whether the server's owner allows it.
+    """
+
+    def __init__(self, catalog: Catalog | None, *, allowed: bool) -> None:
+        self._catalog = catalog
+        self._allowed = allowed
+        self._turn = asyncio.Lock()
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {("POST", "/api/pull"): self.pull}
+
+    async def pull(self, request: Request) -> Response:
+        """Makes a model of the hub one of this server's; says meanwhile how far it is."""
+        catalog = self._checked()
+        fields = validated(PullFields, parse_json(await body_of(request)))
+        known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
+        wanted = None if known else wanted_of(fields.asked)
+        statuses = _Statuses(catalog, wanted, self._turn)
+        if fields.stream is not False:
+            return StreamedAnswer(statuses, FRAMING, {}, AsyncExitStack())
+        try:
+            await while_connected(request.receive, statuses.all())
+        except ClientGone:
+            return Response(status_code=CLIENT_GONE)
+        finally:
+            statuses.cancel()
+        return JSONResponse({"status": "success"})
+
+    def _checked(self) -> Catalog:
+        if not self._allowed:
+            raise ApiError(
+                403,
+                "This server pulls no models: it writes to its disk, and compiles. Start it with "
+                "--allow-pull.",
+                code="pull_not_allowed",
+            )
+        if self._catalog is None:
+            raise ApiError(
+                403,
+                "This server has one model, and no place for others. Start it with --models.",
+                code="pull_not_allowed",
+            )
+        return self._catalog
+
+
+class _Statuses:
+    """What a pull says, as StreamedAnswer takes it.
+
+    Args:
+        wanted: None: it is there already.
+        turn: one model is pulled at a time.
+    """
+
+    def __init__(self, catalog: Catalog, wanted: Wanted | None, turn: asyncio.Lock) -> None:
+        self._catalog, self._wanted, self._turn = catalog, wanted, turn
+        self._process: asyncio.subprocess.Process | None = None
+        self._has_turn = self._said_to_wait = self._ended = False
+
+    async def all(self) -> None:
+        """All of it.
+
+        Raises:
+            WherryError: it failed.
+        """
+        while await self.batch():
+            pass
+
+    async def batch(self) -> list[Status]:
+        """What is new; [] at the end.
+
+        Raises:
+            WherryError: it failed.
+        """
+        if self._ended:
+            return []
+        if self._wanted is None:
+            self._ended = True
+            return [Status("success")]
+        if self._turn.locked() and not self._has_turn and not self._said_to_wait:
+            self._said_to_wait = True
+            return [Status("waiting for another pull")]
+        if self._process is None:
+            await self._turn.acquire()
+            self._has_turn = True
+            self._process = await self._start(self._wanted)
+            return [Status(f"pulling {self._wanted.name}")]
+        assert self._process.stdout
+        line = await self._process.stdout.readline()
+        if not line:
+            code = await self._process.wait()
+            raise ModelError(f"{self._wanted.model} was not pulled: its process ended with {code}")
+        return [await self._told(json.loads(line), self._wanted)]
+
+    async def _told(self, message: dict[str, Any], wanted: Wanted) -> Status:
+        if "error" in message:
+            raise ModelError(message["error"])
+        if "folder" not in message:
+            phase = _PHASES.get(message["what"], message["what"])
+            return Status(phase, message["total"], message["done"])
+        # Compiled already: nothing of the compiler is needed here.
+        options = self._catalog.defaults
+        compiling = for_compiler(options)
+        kept = cast(LoadOptions, {n: v for n, v in options.items() if n not in compiling})
+        spec = Spec(
+            name=wanted.name,
+            model=message["folder"],
+            aliases=wanted.aliases,
+            keep_alive=self._catalog.keep_alive,
+            options=kept,
+        )
+        self._catalog.add(await asyncio.to_thread(prepare, spec))
+        self._ended = True
+        return Status("success")
+
+    async def _start(self, wanted: Wanted) -> asyncio.subprocess.Process:
+        options: dict[str, Any] = dict(for_compiler(self._catalog.defaults))
+        if wanted.quant:
+            options["quant"] = wanted.quant
+        root = Path(wherry.__file__).parent.parent
+        module = f"{__package__}.pull_process"
+        program = (
+            f"import sys; sys.path.insert(0, {str(root)!r}); from {module} import main; main()"
+        )
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            program,
+            json.dumps([wanted.model, options]),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the server, which ends it
+        )
+
+    def cancel(self) -> None:
+        """End it, wherever it is; idempotent."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        if self._has_turn:
+            self._has_turn = False
+            self._turn.release()
+
+
+def wanted_of(asked: str) -> Wanted:
+    """What a client means.
+
+    Args:
+        asked: "demo", ORG/NAME, or hf.co/ORG/NAME; with a scheme as its tag, ORG/NAME:q8f16_1.
+
+    Raises:
+        RequestError: it is none of these: a path on this machine, or a name of Ollama's library.
+    """
+    plain = asked.removesuffix(LATEST)
+    if plain == "demo":
+        return Wanted("demo", "demo", None)
+    found = _HUB.fullmatch(plain)
+    if not found:
+        raise RequestError(
+            f"{asked[:100]!r} cannot be pulled. Ollama's own library has weights in files of other "
+            "layouts; here models come from the Hugging Face hub: ORG/NAME, or ORG/NAME:SCHEME, as "
+            "Qwen/Qwen3-0.6B:q8f16_1",
+            param="model",
+        )
+    repository, revision, quant = found[1], found[2] or "", found[3]
+    name = repository + (f":{quant}" if quant else "")
+    return Wanted(f"hf://{repository}{revision}", name, quant, (plain,) if plain != name else ())

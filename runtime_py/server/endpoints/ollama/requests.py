@@ -1,0 +1,276 @@
+"""Ollama's requests, and what they are in ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ....request.counts import at_most
+from ....request.errors import RequestError
+from ....request.shapes import MAX_MESSAGES, ChatRequest, CompletionRequest, parse
+from ...catalog.quantities import seconds_of
+from . import options as ollama_options
+from .parsing import validated
+
+MAX_OPTIONS = 256
+_EFFORTS = ("low", "medium", "high")
+KeepAlive = Annotated[float | None, BeforeValidator(lambda v: None if v is None else seconds_of(v))]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", allow_inf_nan=True, protected_namespaces=())
+
+
+class ModelFields(_Shape):
+    """What names a model. Older clients call it `name`."""
+
+    model: str = Field("", max_length=1024)
+    name: str | None = Field(None, max_length=1024)
+
+    @property
+    def asked(self) -> str:
+        """The name."""
+        return self.model or self.name or ""
+
+
+class AnswerFields(ModelFields):
+    """What both kinds of answers share."""
+
+    stream: bool | None = None
+    format: str | dict[str, Any] | None = None
+    options: Annotated[dict[str, Any] | None, at_most(MAX_OPTIONS, "options")] = None
+    keep_alive: KeepAlive = None
+    think: bool | Literal["low", "medium", "high"] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    template: str | None = None
+
+
+class Called(_Shape):
+    """A function that was called; its arguments are an object."""
+
+    name: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class Call(_Shape):
+    """A call of an assistant's message."""
+
+    id: str | None = None
+    function: Called
+
+
+class Message(_Shape):
+    """One message."""
+
+    role: str
+    content: str | None = ""
+    thinking: str | None = None
+    images: list[Any] | None = None
+    tool_calls: Annotated[list[Call] | None, at_most(512, "calls")] = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+
+
+class ChatFields(AnswerFields):
+    """POST /api/chat."""
+
+    messages: Annotated[list[Message] | None, at_most(MAX_MESSAGES, "messages")] = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class GenerateFields(AnswerFields):
+    """POST /api/generate."""
+
+    prompt: str | None = None
+    suffix: str | None = None
+    system: str | None = None
+    raw: bool | None = None
+    images: list[Any] | None = None
+    context: list[int] | None = None
+
+
+Fields = TypeVar("Fields", bound=AnswerFields)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request for an answer (`pipeline.Asked`).
+
+    Attributes:
+        model: its name; the pipeline puts the model's own in its place.
+        name: as the client has it.
+        chat: what is asked of a model with a chat template; None: it is asked to go on writing.
+        completion: what is asked of one without; None: that cannot be.
+        context: tokens of prompt and output together; None: the model's.
+        ignored: names of fields that have no effect.
+        model_context: known when the model is.
+    """
+
+    fields: AnswerFields
+    model: str
+    name: str
+    stream: bool | None
+    chat: ChatRequest | None
+    completion: CompletionRequest | None
+    context: int | None
+    ignored: list[str]
+    started: float = field(default_factory=time.perf_counter)
+    model_context: int | None = None
+
+
+def chat(body: Any) -> Asked:
+    """A body of /api/chat.
+
+    Raises:
+        RequestError: with all that is wrong.
+    """
+    fields = validated(ChatFields, body)
+    _refuse(fields, [(f"messages[{i}]", m.images) for i, m in enumerate(fields.messages or ())])
+    request = parse(
+        ChatRequest,
+        _shared(fields)
+        | {
+            "messages": _messages(fields.messages or []),
+            "tools": fields.tools or None,
+            **_thinking(fields),
+            **_logprobs(fields),
+        },
+    )
+    return _asked(fields, request, None)
+
+
+def generate(body: Any) -> Asked:
+    """A body of /api/generate: one turn of a chat, unless it is raw or has a suffix.
+
+    Raises:
+        RequestError: with all that is wrong.
+    """
+    fields = validated(GenerateFields, body)
+    _refuse(fields, [("", fields.images)])
+    if fields.context:
+        raise RequestError(
+            "context is not supported: send the conversation's messages to /api/chat",
+            param="context",
+            code="unsupported_parameter",
+        )
+    prompt = {"prompt": fields.prompt or "", "suffix": fields.suffix or None}
+    logprobs = {"logprobs": fields.top_logprobs or 0} if fields.logprobs else {}
+    if fields.raw or fields.suffix:
+        return _asked(fields, None, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
+    asked = [{"role": "system", "content": fields.system}] if fields.system else []
+    asked.append({"role": "user", "content": fields.prompt or ""})
+    turn = {"messages": asked, **_thinking(fields), **_logprobs(fields)}
+    request = parse(ChatRequest, _shared(fields) | turn)
+    if fields.system:
+        return _asked(fields, request, None)
+    # For models without a template, which go on writing.
+    return _asked(fields, request, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
+
+
+def asks_nothing(fields: AnswerFields) -> bool:
+    """Whether a model is to be loaded, or unloaded, and nothing else."""
+    if isinstance(fields, ChatFields):
+        return not fields.messages
+    return isinstance(fields, GenerateFields) and not (fields.prompt or fields.suffix)
+
+
+def _asked(
+    fields: AnswerFields, chat: ChatRequest | None, completion: CompletionRequest | None
+) -> Asked:
+    name = fields.asked
+    return Asked(
+        fields=fields,
+        model=name,
+        name=name,
+        stream=fields.stream is not False,
+        chat=chat,
+        completion=completion,
+        context=ollama_options.context_of(fields.options or {}),
+        ignored=sorted(n for n, v in (fields.model_extra or {}).items() if v is not None),
+    )
+
+
+def _shared(fields: AnswerFields) -> dict[str, Any]:
+    """The options and what the output is held to, as our requests have them."""
+    held: dict[str, Any] = {}
+    if isinstance(fields.format, dict):
+        held = {"type": "json_schema", "json_schema": {"name": "format", "schema": fields.format}}
+    elif fields.format == "json":
+        held = {"type": "json_object"}
+    elif fields.format:
+        raise RequestError(
+            f'format is {fields.format[:100]!r}; it takes "json" or a JSON Schema', param="format"
+        )
+    return {
+        "model": fields.asked,
+        "response_format": held or None,
+        **ollama_options.translated(fields.options or {}),
+    }
+
+
+def _thinking(fields: AnswerFields) -> dict[str, Any]:
+    if fields.think is None:
+        return {}
+    if fields.think in _EFFORTS:
+        return {"enable_thinking": True, "reasoning_effort": fields.think}
+    return {"enable_thinking": fields.think}
+
+
+def _logprobs(fields: AnswerFields) -> dict[str, Any]:
+    if not fields.logprobs:
+        return {}
+    return {"logprobs": True, "top_logprobs": fields.top_logprobs}
+
+
+def _messages(messages: list[Message]) -> list[dict[str, Any]]:
+    """Messages as OpenAI has them. Ollama's calls have no ids: results follow them in order."""
+    made: list[dict[str, Any]] = []
+    open_ids: list[str] = []
+    count = 0
+    for message in messages:
+        fields: dict[str, Any] = {
+            **(message.model_extra or {}),
+            "role": message.role,
+            "content": message.content,
+            "reasoning_content": message.thinking,
+        }
+        if message.tool_calls:
+            calls, open_ids = [], []
+            for call in message.tool_calls:
+                identifier = call.id or f"call{count:05d}"  # 9 characters: Mistral's want so many
+                open_ids.append(identifier)
+                count += 1
+                function = {"name": call.function.name, "arguments": call.function.arguments}
+                calls.append({"id": identifier, "type": "function", "function": function})
+            fields["tool_calls"] = calls
+        if message.role == "tool":
+            fields["name"] = message.tool_name
+            fields["tool_call_id"] = message.tool_call_id or (open_ids.pop(0) if open_ids else None)
+        made.append({n: v for n, v in fields.items() if v is not None})
+    return made
+
+
+def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) -> None:
+    """What cannot be done, and would change the answer if it were left out."""
+    for where, found in images:
+        if found:
+            raise RequestError(
+                "images are not supported: these models read text",
+                param=f"{where}.images" if where else "images",
+                code="unsupported_parameter",
+            )
+    if fields.template:
+        raise RequestError(
+            "template is not supported: the model's own is used. With raw: true the prompt is "
+            "taken as it is.",
+            param="template",
+            code="unsupported_parameter",
+        )
+
+
+Parse = Callable[[Any], Asked]

@@ -1,0 +1,96 @@
+"""Options of `wherry serve --models`, and what they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wherry.runtime.load.options import LoadOptions
+from wherry.runtime.server.catalog.quantities import bytes_of, seconds_of
+
+from .options import stack
+from .progress import shown
+
+if TYPE_CHECKING:
+    from wherry.runtime.server.catalog.catalog import Catalog
+
+
+class _Quantity(click.ParamType[Any]):
+    """A text that a function reads."""
+
+    def __init__(self, name: str, read: Callable[[object], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._read(value)
+        except ValueError as e:
+            self.fail(f"{value!r}: {e}", param, ctx)
+
+
+options = stack(
+    click.option(
+        "--models",
+        "place",
+        metavar="FILE|FOLDER",
+        type=click.Path(exists=True, path_type=Path),
+        help="Serve several models, each loaded when it is asked for: those that a YAML file lists "
+        "(README), or the models in a folder. Options of models are then defaults.",
+    ),
+    click.option(
+        "--memory-limit",
+        metavar="SIZE",
+        type=_Quantity("size", bytes_of),
+        help="That models in memory may take together: 12GB; default: what is free. Those used "
+        "least recently make room.",
+    ),
+    click.option(
+        "--keep-alive",
+        metavar="TIME",
+        type=_Quantity("duration", seconds_of),
+        help="How long a model stays after its last answer: 30s, 1h30m; -1 is for ever; default: 5m.",
+    ),
+    click.option(
+        "--allow-pull",
+        is_flag=True,
+        help="Let clients add models of the Hugging Face hub (POST /api/pull): it writes to the "
+        "disk, and compiles.",
+    ),
+)
+
+
+def check(model: str | None, place: Path | None, given: dict[str, Any]) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        click.UsageError: with what to type.
+    """
+    if (model is None) == (place is None):
+        raise click.UsageError(
+            "Type one of: wherry serve MODEL, wherry serve --models FILE|FOLDER."
+        )
+    alone = {"memory_limit": "--memory-limit", "keep_alive": "--keep-alive"}
+    alone |= {"allow_pull": "--allow-pull"} if given.get("allow_pull") else {}
+    wrong = [option for name, option in alone.items() if given.get(name) is not None]
+    if place is None and wrong:
+        raise click.UsageError(f"{', '.join(wrong)}: for several models; give --models, too.")
+    if place is not None and given.get("model_name"):
+        raise click.UsageError("--model-name is for one MODEL; name them in the file of --models.")
+
+
+def opened(place: Path, given: dict[str, Any], loading: LoadOptions) -> Catalog:
+    """The models, compiled, and those that are to be there from the start loaded."""
+    from wherry.runtime.server.catalog.catalog import opened
+
+    with shown() as progress:
+        return opened(
+            place,
+            memory_limit=given.pop("memory_limit", None),
+            keep_alive=given.pop("keep_alive", None),
+            progress=progress,
+            options=loading,
+        )

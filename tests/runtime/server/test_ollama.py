@@ -1,0 +1,339 @@
+"""Ollama's API: shapes, streams, options, errors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+import urllib.request
+from datetime import datetime
+
+import pytest
+from fastapi.testclient import TestClient as AnyClient
+
+from wherry.runtime import MLCEngine, create_app
+
+from ..conftest import TEMPLATE, core_of
+from ..live_server import live
+from .small_catalog import MB, Loads, catalog
+
+TEXT = "Hello, wörld 🎉!"
+HI = [{"role": "user", "content": "the cat"}]
+TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+
+
+@pytest.fixture
+def model(make):
+    return make(TEXT)
+
+
+def client_of(model, **options):
+    app = create_app(MLCEngine.of(model), **options)
+    return AnyClient(app, base_url="http://localhost", raise_server_exceptions=False)
+
+
+@pytest.fixture
+def client(model):
+    return client_of(model)
+
+
+@pytest.fixture
+def asked(client, model):
+    """POSTs, and gives the answer with the prompt and parameters that the core was given."""
+
+    def post(path="/api/chat", **fields):
+        body = {"model": "small", "stream": False, **fields}
+        if path == "/api/chat":
+            body.setdefault("messages", HI)
+        answer = client.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+        prompt, params = core_of(model).added[-1]
+        answer.prompt, answer.params = model.tokenizer.decode(prompt), params
+        return answer
+
+    return post
+
+
+def lines(answer):
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert answer.text.endswith("\n")
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def error(answer, status, said):
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    assert said in answer.json()["error"]
+
+
+def check_end(last, prompt, output):
+    assert last["done"] is True and last["done_reason"] == "stop"
+    assert (last["prompt_eval_count"], last["eval_count"]) == (prompt, output)
+    assert all(type(last[name]) is int and last[name] >= 0 for name in TIMES)
+    assert last["total_duration"] >= last["load_duration"] > 0
+
+
+def test_chat(asked, model):
+    answer = asked(model="small:latest").json()
+    count = len(model.tokenizer.encode(TEXT)) + 1
+    assert answer["message"] == {"role": "assistant", "content": TEXT}
+    assert answer["model"] == "small:latest"
+    assert datetime.fromisoformat(answer["created_at"].replace("Z", "+00:00")).tzinfo
+    check_end(answer, len(core_of(model).added[0][0]), count)
+    assert set(answer) == {"model", "created_at", "message", "done", "done_reason", *TIMES} | {
+        "prompt_eval_count",
+        "eval_count",
+    }
+
+
+def test_chat_streams_unless_told_otherwise(client, model):
+    found = lines(client.post("/api/chat", json={"model": "small", "messages": HI}))
+    assert "".join(m["message"]["content"] for m in found) == TEXT
+    assert all(m["done"] is False and "done_reason" not in m for m in found[:-1])
+    assert all(m["message"]["content"] for m in found[:-1])
+    assert found[-1]["message"] == {"role": "assistant", "content": ""}
+    check_end(found[-1], len(core_of(model).added[0][0]), len(model.tokenizer.encode(TEXT)) + 1)
+
+
+def test_generate(client, asked, model):
+    answer = asked("/api/generate", prompt="the cat", system="Be kind.")
+    assert answer.json()["response"] == TEXT
+    assert answer.prompt == "<|system|>Be kind.the cat"  # and tokens that are no text
+    found = lines(client.post("/api/generate", json={"model": "small", "prompt": "the cat"}))
+    assert "".join(m["response"] for m in found) == TEXT
+    assert found[-1]["done_reason"] == "stop"
+    assert asked("/api/generate", prompt="Once upon", raw=True).prompt == "Once upon"
+
+
+def test_generate_without_a_template(make):
+    model = make(TEXT, template=None)
+    client = client_of(model)
+    body = {"model": "small", "prompt": "Once upon", "stream": False}
+    assert client.post("/api/generate", json=body).json()["response"] == TEXT
+    assert model.tokenizer.decode(core_of(model).added[0][0]) == "Once upon"
+    error(client.post("/api/generate", json=body | {"system": "x"}), 400, "no chat template")
+    error(client.post("/api/chat", json={"messages": HI}), 400, "no chat template")
+
+
+def test_options(asked):
+    params = asked(
+        options={
+            "num_predict": 3,
+            "temperature": 0.5,
+            "top_k": 7,
+            "top_p": 0.9,
+            "min_p": 0.1,
+            "typical_p": 0.8,
+            "repeat_penalty": 1.2,
+            "presence_penalty": 0.3,
+            "frequency_penalty": 0.4,
+            "seed": 5,
+            "stop": ["END"],
+            "mirostat": 2,
+            "mirostat_tau": 3.0,
+            "dry_multiplier": 0.7,
+        }
+    ).params
+    assert (params.max_tokens, params.temperature, params.top_k, params.top_p) == (3, 0.5, 7, 0.9)
+    assert (params.min_p, params.typical_p, params.repetition_penalty) == (0.1, 0.8, 1.2)
+    assert (params.presence_penalty, params.frequency_penalty, params.seed) == (0.3, 0.4, 5)
+    assert (params.mirostat_tau, params.dry_multiplier) == (3.0, 0.7)
+
+
+def test_options_that_mean_no_limit(asked):
+    params = asked(options={"num_predict": -1, "seed": -1, "repeat_last_n": 0}).params
+    assert params.max_tokens > 100 and params.repetition_penalty == 1.0
+    assert params.seed != asked(options={"seed": -1}).params.seed
+    assert asked(options={"num_predict": 0}).params.max_tokens > 100
+
+
+def test_stop_and_length(asked):
+    short = asked(options={"num_predict": 2}).json()
+    assert (short["done_reason"], short["eval_count"]) == ("length", 2)
+    stopped = asked(options={"stop": "wör"}).json()
+    assert (stopped["done_reason"], stopped["message"]["content"]) == ("stop", "Hello, ")
+
+
+def test_num_ctx_bounds_prompt_and_output(asked, client):
+    prompt = asked().json()["prompt_eval_count"]
+    answer = asked(options={"num_ctx": prompt + 4})
+    assert (answer.json()["eval_count"], answer.json()["done_reason"]) == (4, "length")
+    assert "x-wherry-ignored" not in answer.headers
+    larger = asked(options={"num_ctx": 100_000})
+    assert larger.headers["x-wherry-ignored"] == "options.num_ctx"
+    ask = {"messages": HI, "stream": False}
+    for size, said in ((prompt, f"num_ctx is {prompt} tokens; the prompt has"), ("4k", "'4k'")):
+        error(client.post("/api/chat", json=ask | {"options": {"num_ctx": size}}), 400, said)
+
+
+def test_what_has_no_effect_is_named(asked):
+    options = {"num_gpu": 1, "use_mmap": True, "num_thread": None, "repeat_last_n": 64}
+    answer = asked(options=options, truncate=True, nonsense=1)
+    assert answer.headers["x-wherry-ignored"] == (
+        "nonsense, truncate, options.num_gpu, options.repeat_last_n, options.use_mmap"
+    )
+    assert "x-wherry-ignored" not in asked(options={"repeat_last_n": -1}).headers
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "said"),
+    [
+        ("/api/chat", {"messages": [HI[0] | {"images": ["aGk="]}]}, "images are not supported"),
+        ("/api/generate", {"prompt": "a", "images": ["aGk="]}, "images are not supported"),
+        ("/api/generate", {"prompt": "a", "template": "{{ .Prompt }}"}, "template is not"),
+        ("/api/generate", {"prompt": "a", "context": [1, 2]}, "context is not supported"),
+        ("/api/chat", {"messages": HI, "format": "xml"}, 'it takes "json" or a JSON Schema'),
+        ("/api/chat", {"messages": HI, "options": {"temperature": 9}}, "temperature"),
+        ("/api/chat", {"messages": HI, "options": {"mirostat": 1}}, "mirostat"),
+        ("/api/chat", {"messages": HI, "keep_alive": "soon"}, "a duration is"),
+        ("/api/chat", {"messages": HI, "think": "much"}, "think"),
+        ("/api/chat", {"messages": [{"role": "cook", "content": "a"}]}, "messages[0].role"),
+        ("/api/chat", {"messages": "hi"}, "messages"),
+        ("/api/chat", {"messages": HI, "options": {str(i): 1 for i in range(300)}}, "300 options"),
+        ("/api/chat", ["model"], "valid dictionary"),
+    ],
+)
+def test_what_is_refused(client, path, fields, said):
+    error(client.post(path, json=fields), 400, said)
+
+
+def test_errors_have_ollamas_shape(client, model):
+    error(client.post("/api/chat", json={"model": "other", "messages": HI}), 404, "'other'")
+    error(client.post("/api/chat", content="{"), 415, "Content-Type")
+    error(
+        client.post("/api/chat", content="{", headers={"Content-Type": "application/json"}),
+        400,
+        "JSON",
+    )
+    error(client.get("/api/nothing"), 404, "There is no GET /api/nothing")
+    error(client.get("/api/chat"), 405, "use POST")
+    error(client_of(model, api_key="k").get("/api/tags"), 401, "API key")
+    assert set(client.get("/v1/nothing").json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_an_error_in_a_stream_is_its_last_line(make):
+    model = make(None)
+    core_of(model).script = lambda prompt, params, n: 300 if n < 3 else _break(model)
+    found = lines(client_of(model).post("/api/chat", json={"messages": HI}))
+    assert found[-1] == {"error": "broken"}
+    assert all(not line.get("done") for line in found)
+
+
+def _break(model):
+    core_of(model).break_with = "broken"
+    return 300
+
+
+def test_format(make):
+    """What a grammar gets is tested elsewhere; here, that it is asked for."""
+    model = make("{}")
+    seen = []
+    object.__setattr__(model.planner, "compile_grammar", lambda c: seen.append(c) or None)
+    client = client_of(model)
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    for format_ in ("json", schema, "", None):
+        body = {"messages": HI, "stream": False, "format": format_}
+        assert client.post("/api/chat", json=body).status_code == 200
+    kinds = [c for c in seen if c is not None]
+    assert len(kinds) == 2 and '"a"' in str(kinds[1])
+    bad = {"type": "object", "not": {}}
+    error(client.post("/api/chat", json={"messages": HI, "format": bad}), 400, "not")
+
+
+def test_logprobs(asked, client):
+    found = asked(logprobs=True, top_logprobs=2).json()
+    first = found["logprobs"][0]
+    assert set(first) == {"token", "logprob", "bytes", "top_logprobs"}
+    assert len(first["top_logprobs"]) == 2 and first["logprob"] == -0.5
+    texts = b"".join(bytes(t["bytes"]) for t in found["logprobs"]).decode()
+    assert texts == TEXT
+    raw = asked("/api/generate", prompt="a", raw=True, logprobs=True).json()
+    assert len(raw["logprobs"]) == len(found["logprobs"])
+
+
+def test_models_of_a_server_of_one(client):
+    (model,) = client.get("/api/tags").json()["models"]
+    assert (model["name"], model["model"]) == ("small:latest", "small:latest")
+    (running,) = client.get("/api/ps").json()["models"]
+    assert running["context_length"] == 512 and running["expires_at"].startswith("2318")
+    assert client.get("/api/version").json()["version"].count(".") == 2
+    assert client.head("/").status_code == 200
+    for name in ({"model": "small"}, {"name": "small:latest"}):
+        shown = client.post("/api/show", json=name).json()
+        assert shown["capabilities"] == ["completion"]
+    error(client.post("/api/show", json={"model": "other"}), 404, "'other'")
+
+
+def test_the_one_model_stays(client, model):
+    """Its owner has loaded it; nobody else unloads it, and that is said."""
+    for path, said in (("/api/chat", "message"), ("/api/generate", "response")):
+        answer = client.post(path, json={"model": "small"})
+        assert answer.json()["done_reason"] == "load" and said in answer.json()
+        answer = client.post(path, json={"model": "small", "keep_alive": 0})
+        assert answer.json()["done_reason"] == "unload" and answer.json()["done"]
+        assert answer.headers["x-wherry-ignored"] == "keep_alive"
+    error(client.post("/api/chat", json={"model": "other"}), 404, "'other'")
+    assert not core_of(model).closed and core_of(model).added == []
+
+
+def test_several_models(tmp_path):
+    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
+    loads = Loads()
+    with catalog(tmp_path, loads, {"a": {"aliases": ("org/x:q4",)}, "b": {}}) as models:
+        client = AnyClient(create_app(models), base_url="http://localhost")
+
+        def loaded():
+            return sorted(m["name"] for m in client.get("/api/ps").json()["models"])
+
+        def until(names):
+            end = time.monotonic() + 5
+            while loaded() != names:
+                assert time.monotonic() < end, loaded()
+                time.sleep(0.01)
+
+        found = client.get("/api/tags").json()["models"]
+        assert [m["name"] for m in found] == ["a:latest", "org/x:q4", "b:latest"]
+        assert found[0]["size"] > 0 and len(found[0]["digest"]) == 64
+        assert found[0]["details"]["family"] == "llama"
+        assert found[0]["details"]["quantization_level"] == "q4f16_1"
+        shown = client.post("/api/show", json={"model": "a"}).json()
+        assert shown["template"] == TEMPLATE
+        assert shown["model_info"]["llama.context_length"] == 512
+        assert loaded() == [] and loads.begun == []
+        body = {"model": "org/x:q4", "messages": HI, "stream": False}
+        answer = client.post("/api/chat", json=body).json()
+        assert (answer["model"], answer["message"]["content"]) == ("org/x:q4", "I am a")
+        assert client.post("/api/generate", json={"model": "b"}).json()["done_reason"] == "load"
+        until(["a:latest", "b:latest"])
+        (b,) = [m for m in client.get("/api/ps").json()["models"] if m["name"] == "b:latest"]
+        left = datetime.fromisoformat(b["expires_at"]).timestamp() - time.time()
+        assert 280 < left <= 300 and b["size"] == 100 * MB
+        assert client.post("/api/chat", json={"model": "a", "keep_alive": 0}).status_code == 200
+        until(["b:latest"])
+        lines(client.post("/api/chat", json={"model": "b", "messages": HI, "keep_alive": "0"}))
+        until([])
+
+
+def test_a_stream_holds_its_model(tmp_path):
+    loads = Loads()
+    loads.texts["a"] = None
+    loads.cores["a"] = {"step_seconds": 0.01}
+    with contextlib.ExitStack() as stack:
+        models = stack.enter_context(
+            catalog(tmp_path, loads, {"a": {"keep_alive": 0.0}, "b": {}}, free=150 * MB)
+        )
+        url = stack.enter_context(live(models))
+        body = json.dumps({"model": "a", "messages": HI}).encode()
+        request = urllib.request.Request(
+            f"{url}/api/chat", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as stream:
+            first = json.loads(stream.readline())
+            assert first["message"]["content"]
+            assert loads.loaded() == {"a"}
+        # The client has gone: the model is free, and with a keep-alive of 0 it goes.
+        end = time.monotonic() + 5
+        while loads.loaded():
+            assert time.monotonic() < end
+            time.sleep(0.01)
