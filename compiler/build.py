@@ -109,6 +109,7 @@ def build_library(
         "interface": INTERFACE_HASH,
         "name": name,
         "vocab_size": vocab_size,
+        "embedding_size": program.embedding_size,
         **asdict(deployment),
         "inputs": list(INPUTS),
         "entries": list(program.entries),

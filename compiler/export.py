@@ -47,6 +47,7 @@ class Program:
     page_shape: Shape  # of one page of one layer, see models/state.py
     layers: int  # that have pages
     kv_dtype: str
+    embedding_size: int  # numbers of a hidden state
 
 
 def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
@@ -124,6 +125,7 @@ def export(
         page_shape=page,
         layers=len(layers),
         kv_dtype=kv_dtype,
+        embedding_size=config.hidden_size,
     )
 
 

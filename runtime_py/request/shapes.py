@@ -30,7 +30,7 @@ _MAX_WHERE = 200  # characters of a field's path in an error: a part of it may b
 StopString = Annotated[str, Field(max_length=1024)]
 
 
-def _prompt(value: Any) -> Any:
+def prompt_value(value: Any) -> Any:
     """A text, texts, token ids, or lists of them: the first item says which.
 
     Not a pydantic union: that would try each item as everything, and keep an error for each. Here
@@ -174,7 +174,7 @@ class ChatRequest(SamplingRequest):
 class CompletionRequest(SamplingRequest):
     """POST /v1/completions. `prompt`: a text, texts, token ids, or several lists of them."""
 
-    prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(_prompt)]
+    prompt: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(prompt_value)]
     suffix: str | None = None  # what follows: the model fills the gap
     max_tokens: int | None = Field(None, ge=0, le=2**31 - 1)  # 0: with echo, what the prompt is
     echo: bool | None = None  # the prompt's text, with logprobs where asked for, comes first
@@ -196,7 +196,7 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "prompt_logprobs": (False,),
 }
 
-R = TypeVar("R", bound=SamplingRequest)
+R = TypeVar("R", bound=BaseModel)
 
 
 def parse(kind: type[R], fields: Any) -> R:
@@ -273,11 +273,11 @@ def request_error(error: ValidationError) -> RequestError:
     return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 
 
-def ignored(request: SamplingRequest) -> list[str]:
+def ignored(request: BaseModel) -> list[str]:
     """Names of the fields that were sent and have no effect."""
     return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
 
 
-def unknown(request: SamplingRequest) -> list[str]:
+def unknown(request: BaseModel) -> list[str]:
     """Names among `ignored` that no version of the protocol knows: a caller's mistake."""
     return [n for n in ignored(request) if n not in _NO_EFFECT and n not in _MEANINGFUL]

@@ -11,6 +11,7 @@ from ..async_engine import AsyncMLCEngine
 from ..engine import MLCEngine
 from .endpoints.openai import OpenAI
 from .endpoints.status import Status
+from .endpoints.vectors import Vectors
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import Gate
 from .models import Models, OneModel
@@ -69,7 +70,7 @@ def create_app(
 def _add_routes(app: FastAPI, models: Models, stuck_seconds: float) -> None:
     pipeline = Pipeline(models)
     status = Status(models, stuck_seconds)
-    groups = (status, OpenAI(pipeline))
+    groups = (status, OpenAI(pipeline), Vectors(pipeline))
     routes = {place: handler for group in groups for place, handler in group.routes().items()}
     for (method, path), handler in routes.items():
         app.add_api_route(path, handler, methods=[method])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -14,9 +14,11 @@ from starlette.responses import Response
 
 from ..answer.generation import Generation
 from ..answer.reply import Reply, Streaming
-from ..async_engine import AsyncStream, begin, collect
+from ..answer.vectors import VectorPlan
+from ..async_engine import AsyncStream, begin, collect, gather
 from ..core.dispatcher import AsyncSink
 from ..load.model import LoadedModel
+from ..load.vectors import VectorModel
 from ..request.caller import Caller
 from ..request.plan import Plan
 from .models import Models
@@ -31,14 +33,20 @@ IGNORED_HEADER = "X-Wherry-Ignored"
 CLIENT_GONE = 499  # as nginx logs it; nobody receives it
 
 
-class Asked(Protocol):
+class Named(Protocol):
     """A request of any protocol."""
 
     model: str  # "": the server's default
+
+
+class Asked(Named, Protocol):
+    """One whose answer a model writes."""
+
     stream: bool | None
 
 
 A = TypeVar("A", bound=Asked)
+N = TypeVar("N", bound=Named)
 Planned = tuple[Plan, Reply[Any, Any]]
 
 
@@ -58,6 +66,15 @@ class Endpoint(Generic[A]):
     plan: Callable[[LoadedModel, A, Caller], Planned]
     framing: Framing = OPENAI
     ignored: Callable[[A], Sequence[str]] = lambda _: ()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEndpoint(Generic[N]):
+    """A path whose answer is numbers; the fields are those of Endpoint."""
+
+    parse: Callable[[Any], N]
+    plan: Callable[[VectorModel, N, Caller], VectorPlan[Any]]
+    ignored: Callable[[N], Sequence[str]] = lambda _: ()
 
 
 class Pipeline:
@@ -86,11 +103,46 @@ class Pipeline:
     async def _begin(
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
     ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
+        request, loaded, lane = await self._asked(body, endpoint.parse, held)
+
+        def plan(caller: Caller) -> Planned:
+            return endpoint.plan(loaded, request, caller)
+
+        return request, *await begin(loaded, plan, lane)
+
+    async def numbers(self, http: Request, endpoint: VectorEndpoint[N]) -> Response:
+        """The answer to a request that no text is written for; raises as `answer`."""
+        body = await body_of(http)
+        async with AsyncExitStack() as held:
+            try:
+                return await while_connected(http.receive, self._gather(body, endpoint, held))
+            except ClientGone:
+                return Response(status_code=CLIENT_GONE)
+            except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+                raise shutting_down() from e
+
+    async def _gather(
+        self, body: bytes, endpoint: VectorEndpoint[N], held: AsyncExitStack
+    ) -> Response:
+        request, loaded, lane = await self._asked(body, endpoint.parse, held)
+
+        def plan(caller: Caller) -> VectorPlan[Any]:
+            return endpoint.plan(loaded.vectors, request, caller)
+
+        answer = await gather(loaded, plan, lane)
+        content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))
+        headers = _ignored_header(endpoint.ignored(request))
+        return Response(content, media_type="application/json", headers=headers)
+
+    async def _asked(
+        self, body: bytes, parse: Callable[[Any], N], held: AsyncExitStack
+    ) -> tuple[N, LoadedModel, Executor | None]:
+        """The request, its model, and whose thread works for it."""
         # One long request at a time: what holds the interpreter's lock there holds it but once.
         lane = self._long_requests if len(body) > LONG_BODY else None
 
-        def parsed() -> A:
-            return endpoint.parse(parse_json(body))
+        def parsed() -> N:
+            return parse(parse_json(body))
 
         if len(body) <= _SHORT_BODY:
             request = parsed()
@@ -98,12 +150,7 @@ class Pipeline:
             request = await asyncio.get_running_loop().run_in_executor(lane, parsed)
         served = await held.enter_async_context(self.models.lease(request.model))
         request.model = served.name
-        loaded = served.loaded
-
-        def plan(caller: Caller) -> Planned:
-            return endpoint.plan(loaded, request, caller)
-
-        return request, *await begin(loaded, plan, lane)
+        return request, served.loaded, lane
 
 
 async def _respond(

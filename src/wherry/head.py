@@ -75,7 +75,7 @@ def read_head(folder: Path) -> Head | None:
     if not path.is_file():
         return None
     try:
-        return _HEAD.validate_python(parse_object(path.read_bytes()))
+        return _HEAD.validate_json(json.dumps(parse_object(path.read_bytes())))
     except ValidationError as e:
         problems = (f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in e.errors())
         raise ModelError(f"{path} is damaged:\n{listing(problems)}") from e
