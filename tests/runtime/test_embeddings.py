@@ -11,7 +11,10 @@ import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
+from wherry.runtime.core.dispatcher import BlockingSink
 from wherry.runtime.core.interface import SamplingParams
+from wherry.runtime.request.caller import Caller
+from wherry.runtime.request.vector_shapes import RerankRequest
 
 from ..support.tiny_embedder import PROMPT, make, words
 
@@ -84,7 +87,7 @@ def test_the_same_bits_alone_in_chunks_and_from_the_cache(embedder):
 def test_prompts(engine, embedder):
     asked = engine.embeddings.create(input=TEXTS[1], prompt_name="query")
     assert np.abs(vectors(asked)[0] - embedder.vector(PROMPT + TEXTS[1])).max() <= TOLERANCE
-    with pytest.raises(RequestError, match="'query', 'document'") as e:
+    with pytest.raises(RequestError, match="'document', 'query'") as e:
         engine.embeddings.create(input=TEXTS[1], prompt_name="passage")
     assert e.value.param == "prompt_name"
 
@@ -189,3 +192,22 @@ def test_more_inputs_than_the_queue_holds(engine):
     alone = vectors(engine.embeddings.create(input=[20 + 33]))[0]
     assert np.array_equal(vectors(answer)[33], alone)
     assert dispatcher.active == 0
+
+
+def test_a_reranker(tmp_path_factory):
+    """The probability of its yes, against transformers: from the model's own template."""
+    made = make(tmp_path_factory.mktemp("reranker"), ("LogitScore",))
+    with MLCEngine(compiled(made.folder)) as engine:
+        assert engine.loaded.entries == ("forward",)
+        request = RerankRequest(query="w20 w21", documents=TEXTS[1:])
+        vectors, sink = engine.loaded.vectors, BlockingSink()
+        plan = vectors.rerank(request, Caller())
+        batch = vectors.begin(plan, sink, soon=False)
+        while not batch.done:
+            batch.push(sink.take())
+            batch.refill()
+        found = {r.index: r.relevance_score for r in plan.whole(batch.results).results}
+    for i, text in enumerate(TEXTS[1:]):
+        expected = made.probability(f"w11 w20 w21 w12 {text} w13")
+        assert abs(found[i] - expected) <= TOLERANCE
+    assert len({round(p, 3) for p in found.values()}) > 1
