@@ -110,7 +110,9 @@ def convert_model(
             out,
             scheme=scheme.name,
             arch=described.arch,
-            parameters=parameters(described.arch, described.config),
+            parameters=parameters(described.arch, described.config, described.entries),
+            head=described.head,
+            headless="forward" not in described.entries,
             progress=progress,
             thorough=thorough,
         )

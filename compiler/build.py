@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -91,7 +92,10 @@ def build_library(
         UsageError: the model's kernels are too large for the target's blocks.
     """
     inputs = PipelineInputs(
-        kernels=target.kernels, bounds=deployment.bounds(), stored=program.stored
+        kernels=target.kernels,
+        bounds=deployment.bounds(),
+        stored=program.stored,
+        entries=program.entries,
     )
     state = {
         "kind": "paged_kv",
@@ -105,9 +109,10 @@ def build_library(
         "interface": INTERFACE_HASH,
         "name": name,
         "vocab_size": vocab_size,
+        "embedding_size": program.embedding_size,
         **asdict(deployment),
         "inputs": list(INPUTS),
-        "entries": ["forward"],
+        "entries": list(program.entries),
         "groups": [{"kind": "self", "window": 0}],
         "state": [state],
     }
@@ -116,13 +121,14 @@ def build_library(
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
         return _add_metadata(mod, metadata)
 
-    storage = _Storage()
+    workspace = 0
 
     def seen(phase: str, mod: IRModule) -> None:
+        nonlocal workspace
         if phase == "schedule":
             require_limits(mod, target)
         if phase == "link":
-            storage.visit_expr(mod["forward"])
+            workspace = _workspace(mod, program.entries)
         on_phase(phase, mod)
 
     if target.toolchain:
@@ -142,10 +148,12 @@ def build_library(
             system_lib=symbols is not None,
         )
         link = cc.cross_compiler(target.linker) if target.linker else None
-        executable.export_library(str(out), fcompile=link)
+        # LLVM's debug sections, a quarter of a library, are of no use without sources.
+        linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
+        executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
-    return Library(metadata=metadata, workspace=storage.total, sources=sources)
+    return Library(metadata=metadata, workspace=workspace, sources=sources)
 
 
 def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
@@ -155,15 +163,29 @@ def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
     return builder.get()
 
 
+def _workspace(mod: IRModule, entries: tuple[str, ...]) -> int:
+    """Bytes that the planner laid out. TVM's allocator keeps what an entry has freed, by size.
+
+    So entries share what they have of one size, and the rest adds up.
+    """
+    most: Counter[int] = Counter()
+    for entry in entries:
+        storage = _Storage()
+        storage.visit_expr(mod[entry])
+        most |= storage.sizes
+    return sum(most.elements())
+
+
 @visitor
 class _Storage(PyExprVisitor):
-    """Adds up what the memory planner laid out."""
+    """Counts what the memory planner laid out, by bytes."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.sizes: Counter[int] = Counter()
 
     def visit_call_(self, call: relax.Call) -> None:
         if getattr(call.op, "name", "") == "relax.vm.alloc_storage":
             shape = call.args[0]
-            self.total += int(shape.values[0]) if isinstance(shape, relax.ShapeExpr) else 0
+            if isinstance(shape, relax.ShapeExpr):
+                self.sizes[int(shape.values[0])] += 1
         super().visit_call_(call)

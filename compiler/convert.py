@@ -21,8 +21,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from wherry import integrity
-from wherry.artifact import INDEX, SHARDS, FileRecord, digest, record, sha256_of, write_atomically
+from wherry.artifact import (
+    INDEX,
+    SHARDS,
+    FileRecord,
+    digest,
+    record,
+    record_of,
+    sha256_of,
+    write_atomically,
+)
 from wherry.errors import ModelError, ResourceError, UsageError, listing
+from wherry.head import HEAD, Head, to_json
 from wherry.json_file import read_object
 from wherry.locks import making
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
@@ -51,6 +61,7 @@ class _Job:
     scheme: Scheme
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
+    written: Mapping[str, bytes]  # side files of our own making
     key: str  # hash of all that determines the weights
 
 
@@ -61,6 +72,8 @@ def convert(
     scheme: str,
     arch: Architecture,
     parameters: Mapping[str, Shape],
+    head: Head | None = None,
+    headless: bool = False,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> None:
@@ -77,6 +90,8 @@ def convert(
         scheme: a name that `wherry.quant.scheme.find` knows.
         arch: the model's record, whose weight map is used.
         parameters: our names and unquantized shapes, in the order in which they are stored.
+        head: what is written to wherry-head.json.
+        headless: see `wherry.models.arch.plan`.
         progress: called after each block of rows, for `what` = "convert".
         thorough: read all that is there, and do not trust what is known to have been whole.
 
@@ -88,7 +103,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, find(scheme), arch, parameters)
+    job = _prepare(source, find(scheme), arch, parameters, head, headless)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
     with making(out, f"the weights of {source.name}"):
@@ -135,18 +150,24 @@ def is_converted(out: Path) -> bool:
 
 
 def _prepare(
-    source: Path, scheme: Scheme, arch: Architecture, parameters: Mapping[str, Shape]
+    source: Path,
+    scheme: Scheme,
+    arch: Architecture,
+    parameters: Mapping[str, Shape],
+    head: Head | None,
+    headless: bool,
 ) -> _Job:
     config = read_config(arch.config, read_json(source / "config.json"))
     checkpoint = open_checkpoint(source)
-    made = plan(arch, parameters, checkpoint.shapes, config)
+    made = plan(arch, parameters, checkpoint.shapes, config, headless=headless)
     read = [piece.name for p in made.parameters for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
     shards = lay_out([scheme.stored(p.name, p.shape) for p in made.parameters])
     text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     key = hashlib.sha256(text.encode()).hexdigest()
-    return _Job(checkpoint, made, scheme, shards, side_files(source), key)
+    written = {} if head is None else {HEAD: to_json(head).encode()}
+    return _Job(checkpoint, made, scheme, shards, side_files(source), written, key)
 
 
 def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
@@ -169,7 +190,9 @@ def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
         return False
     ours = {INDEX} | {s.name for s in job.shards}
     copied = {n: r for n, r in files.items() if n not in ours}
-    if copied != {p.name: record(p) for p in job.side_files}:
+    others = {p.name: record(p) for p in job.side_files}
+    others |= {name: record_of(data) for name, data in job.written.items()}
+    if copied != others:
         return False
     found = integrity.damaged(out, files, lazily=ours, thorough=thorough)
     if found and say:
@@ -283,7 +306,7 @@ def _not_finite(job: _Job, name: str, fits_float32: bool) -> str:
 
 def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None:
     files = {name: asdict(r) for name, r in done.items()}
-    others = [p.name for p in job.side_files]
+    others = [*(p.name for p in job.side_files), *job.written]
     journal = {"job": job.key, "files": files, "others": others}
     _write(out / _JOURNAL, journal)
 
@@ -294,8 +317,10 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
     write_atomically(out / INDEX, index_json(job.shards, numbers))
     for path in job.side_files:
         write_atomically(out / path.name, path.read_bytes())
+    for name, data in job.written.items():
+        write_atomically(out / name, data)
     files = {INDEX: record(out / INDEX)} | dict(shards)
-    files |= {p.name: record(out / p.name) for p in job.side_files}
+    files |= {n: record(out / n) for n in (*(p.name for p in job.side_files), *job.written)}
     marker = {
         "schema": SCHEMA_VERSION,
         "scheme": job.scheme.name,

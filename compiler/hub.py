@@ -39,6 +39,7 @@ from wherry.locks import making
 
 from .checkpoint import INDEX, SINGLE
 from .progress import Progress
+from .sentence_transformers import FILES, MODULE_FILES
 
 logger = logging.getLogger(__name__)
 
@@ -166,9 +167,7 @@ def _list(repo: str, revision: str) -> tuple[str, list[_File]]:
     files = [
         _File(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, s.blob_id)
         for s in found
-        if "/" not in s.rfilename
-        and not fnmatch(s.rfilename, "consolidated*")  # the same weights in another layout
-        and any(fnmatch(s.rfilename, pattern) for pattern in (*SIDE_FILES, *weights))
+        if _is_needed(s.rfilename, weights)
     ]
     lacking = [] if "config.json" in names else ["config.json"]
     lacking += [] if names & {SINGLE, INDEX} else [f"{SINGLE} or {INDEX}"]
@@ -180,6 +179,14 @@ def _list(repo: str, revision: str) -> tuple[str, list[_File]]:
         )
     assert info.sha is not None
     return info.sha, files
+
+
+def _is_needed(name: str, weights: list[str]) -> bool:
+    if name.count("/") == MODULE_FILES.count("/") and fnmatch(name, MODULE_FILES):
+        return True
+    if "/" in name or fnmatch(name, "consolidated*"):  # the same weights in another layout
+        return False
+    return any(fnmatch(name, pattern) for pattern in (*SIDE_FILES, *FILES, *weights))
 
 
 def _note(folder: Path, files: list[_File]) -> None:
@@ -236,7 +243,7 @@ def _download(
 ) -> None:
     total = sum(f.size for f in files)
     missing = [f for f in files if not _have(repo, commit, f, folder)]
-    parts = {f.name: folder / f".{f.name}.part" for f in missing}
+    parts = {f.name: _part_of(folder / f.name) for f in missing}
     done = total - sum(f.size for f in missing)
     here = sum(p.stat().st_size for p in parts.values() if p.is_file())
     needed, free = total - done - here + _SPARE_BYTES, shutil.disk_usage(folder).free
@@ -259,12 +266,17 @@ def _download(
         done += file.size
 
 
+def _part_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
 def _have(repo: str, commit: str, file: _File, folder: Path) -> bool:
     """Whether the file is there, or could be linked to huggingface_hub's cache."""
     path = folder / file.name
     if path.is_file() and file.matches(path):
         return True
     path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)  # of a module
     cached = hf.try_to_load_from_cache(repo, file.name, revision=commit)
     if not isinstance(cached, str) or not file.matches(Path(cached)):
         return False

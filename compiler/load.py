@@ -9,9 +9,11 @@ from typing import Any
 
 import wherry.models
 from wherry.errors import ModelError
+from wherry.head import Head, ScoreHead, read_head
 from wherry.models.arch import Architecture, read_config
 
 from .folder import read_json
+from .sentence_transformers import head_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,16 @@ class Described:
     arch: Architecture
     config: Any  # an instance of arch.config
     raw: dict[str, Any]  # config.json
+    head: Head | None = None  # what it does in place of writing text
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Of its library. What transformers calls a bare "...Model" has no head to write with."""
+        if isinstance(self.head, ScoreHead):
+            return ("forward",)
+        named = self.raw.get("architectures") or ["?"]
+        bare = all(str(name).endswith("Model") for name in named)
+        return ("embed",) if self.head or bare else ("forward", "embed")
 
 
 def architectures() -> list[str]:
@@ -30,7 +42,7 @@ def architectures() -> list[str]:
 
 
 def describe(folder: Path) -> Described:
-    """Read config.json and find the architecture that its `model_type` names.
+    """Read config.json, find the architecture that its `model_type` names, and what the head is.
 
     Raises:
         ModelError: no such architecture, or a configuration that it cannot be.
@@ -43,4 +55,5 @@ def describe(folder: Path) -> Described:
             f"{folder}/config.json has model_type {name!r}; supported are {', '.join(known)}."
         )
     arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
-    return Described(arch, read_config(arch.config, raw), raw)
+    head = read_head(folder) or head_of(folder)
+    return Described(arch, read_config(arch.config, raw), raw, head)

@@ -24,6 +24,7 @@ from wherry.artifact import (
     write_atomically,
 )
 from wherry.errors import ArtifactError, UsageError, listing
+from wherry.head import ScoreHead
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 from wherry.temporary import temporary_folder
@@ -78,6 +79,7 @@ def package(
             scheme,
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
+            entries=described.entries,
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, key)
@@ -94,7 +96,7 @@ def package(
             target=built.target,
             deployment=asdict(deployment) | {"activations": target.activations},
             memory=_memory(built, program, deployment.page_size),
-            capabilities=("completion", "chat") if _has_template(making) else ("completion",),
+            capabilities=_capabilities(described, has_template=_has_template(making)),
             library=built.files[0].name,
             files=files,
         )
@@ -168,6 +170,15 @@ def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int
         "kv_layers": program.layers,
         "workspace": built.workspace,
     }
+
+
+def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...]:
+    """What requests the model answers."""
+    if isinstance(described.head, ScoreHead):
+        return ("score",)
+    found = {"forward": ("completion", "chat") if has_template else ("completion",)}
+    found["embed"] = ("embedding",)
+    return tuple(name for entry in described.entries for name in found[entry])
 
 
 def _has_template(folder: Path) -> bool:

@@ -4,7 +4,7 @@ attach    what later phases need to know: bounds of the symbolic sizes
 fuse      operations that are computed together get one name
 lower     each operation becomes a PrimFunc: the target's own, or the reference
 schedule  PrimFuncs without a schedule get the target's
-link      memory planning, and the calls of the virtual machine
+link      a function for each entry of the library, memory planning, the virtual machine's calls
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .kernels import Kernels
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
 from .share_tensors import ShareTensors
+from .split_entries import SplitEntries
 
 Phase = tuple[str, Sequence[ir.transform.Pass]]
 
@@ -34,6 +35,7 @@ class PipelineInputs:
     kernels: Kernels
     bounds: Mapping[str, int]  # upper bounds of symbolic sizes
     stored: Mapping[str, str]  # dtype of each weight on disk
+    entries: tuple[str, ...] = ("forward",)  # what the results of `forward` are, in order
 
 
 def phases(inputs: PipelineInputs) -> list[Phase]:
@@ -62,6 +64,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
             [
                 t.RewriteDataflowReshape(),
                 t.ToNonDataflow(),
+                SplitEntries(inputs.entries),
                 t.RemovePurityChecking(),
                 t.CallTIRRewrite(),
                 t.StaticPlanBlockMemory(),

@@ -62,7 +62,10 @@ class Architecture:
     Attributes:
         name: Hugging Face's `model_type`, and the name of the file.
         config: a frozen dataclass that `read_config` fills.
-        model: the `nn.Module` class, made with a `config` (TVM is not imported here, hence Any).
+        model: the `nn.Module` class, made with a `config` (TVM is not imported here, hence Any):
+            `hidden(batch, cache) -> [m, d]`, the hidden states of the logit rows after the last
+            norm; `logits(hidden) -> float32 [m, vocab]`; `lm_head`, which `logits` alone uses, None
+            where embeddings are tied.
         weights: how parameters are made of a checkpoint's tensors, see `weights.py`.
         state: for a configuration, what each layer keeps; one record a layer.
     """
@@ -79,6 +82,8 @@ def plan(
     parameters: Mapping[str, Shape],
     checkpoint: Mapping[str, Shape],
     config: Any = None,
+    *,
+    headless: bool = False,
 ) -> WeightPlan:
     """How each of our parameters is made of the checkpoint's tensors.
 
@@ -87,8 +92,15 @@ def plan(
         parameters: our names and shapes, unquantized.
         checkpoint: their names and shapes.
         config: an instance of `arch.config`; `tie` asks it whether weights are tied.
+        headless: the model is used without its head, and may have been stored as transformers
+            stores one that has none: then no name begins with "model.".
 
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
-    return plan_weights(arch.weights, parameters, checkpoint, config)
+    words = arch.weights
+    if headless:
+        words += (drop("lm_head.weight"),)
+        if not any(name.startswith("model.") for name in checkpoint):
+            words += (rename("model.*", "*"),)
+    return plan_weights(words, parameters, checkpoint, config)

@@ -132,9 +132,12 @@ class CausalLM(nn.Module):
             else nn.Linear(cfg.hidden_size, cfg.vocab_size, bias=False)
         )
 
-    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
-        """-> logits float32 [m, vocab]."""
-        x = self.model(batch, cache)
+    def hidden(self, batch: Batch, cache: PagedKV) -> Tensor:
+        """-> [m, d], the normalised hidden states of the logit rows."""
+        return self.model(batch, cache)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """What `hidden` gave -> logits float32 [m, vocab]."""
         logits = self.lm_head(x) if self.lm_head else self.model.embed_tokens.logits(x)
         return op.astype(logits, "float32")
 

@@ -10,10 +10,12 @@ from typing import Any, Literal, TypeVar, overload
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
+from .answer.vectors import Answer, EmbeddingAnswer, VectorPlan
 from .base_engine import BaseEngine, BaseStream
+from .core.batch import Batch
 from .core.dispatcher import AsyncSink
 from .core.interface import Event, SamplingParams
-from .load.model import LoadedModel, parse_chat, parse_completion
+from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
 from .request.caller import Caller
 from .request.plan import Job, Plan
 
@@ -123,6 +125,44 @@ async def collect(
     return answer
 
 
+async def gather(
+    loaded: LoadedModel,
+    make: Callable[[Caller], VectorPlan[Answer]],
+    executor: Executor | None = None,
+) -> Answer:
+    """Plan a request for numbers on a thread, submit it in parts, and await all of its answer.
+
+    Args:
+        loaded: the model.
+        make: the plan; long work in it asks its argument whether anybody still waits.
+        executor: whose thread; None: the loop's.
+
+    Raises:
+        RequestError: it cannot be served.
+        BusyError: the queue is full.
+    """
+    sink, caller = AsyncSink(), Caller()
+
+    def submit() -> tuple[VectorPlan[Answer], Batch]:
+        caller.check()
+        plan = make(caller)
+        caller.check()
+        return plan, loaded.vectors.begin(plan, sink, soon=True)
+
+    try:
+        plan, batch = await _in_thread(submit, lambda made: made[1].close(), executor)
+    finally:
+        caller.gone = True  # of no consequence if all is made
+    try:
+        while not batch.done:
+            batch.push(await sink.take())
+            if batch.wants_more:
+                await _in_thread(batch.refill, lambda _: batch.close())
+        return await asyncio.to_thread(plan.whole, batch.results)
+    finally:
+        batch.close()
+
+
 class _Endpoint:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
@@ -177,6 +217,16 @@ class AsyncCompletions(_Endpoint):
         return await self._run(lambda caller: self._model.completion(request, caller), stream)
 
 
+class AsyncEmbeddings(_Endpoint):
+    """`engine.embeddings`."""
+
+    async def create(self, **fields: Any) -> EmbeddingAnswer:
+        """See Embeddings.create of MLCEngine."""
+        request = parse_embedding(fields)
+        vectors = self._model.vectors
+        return await gather(self._model, lambda caller: vectors.embedding(request, caller))
+
+
 class AsyncMLCEngine(BaseEngine):
     """A language model on this machine, for asyncio; the arguments are those of MLCEngine.
 
@@ -187,6 +237,7 @@ class AsyncMLCEngine(BaseEngine):
         self.loaded = loaded
         self.chat = AsyncChat(loaded)
         self.completions = AsyncCompletions(loaded)
+        self.embeddings = AsyncEmbeddings(loaded)
 
     async def generate(
         self, token_ids: Sequence[int], params: SamplingParams

@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeVar, overload
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
+from .answer.vectors import EmbeddingAnswer
 from .base_engine import BaseEngine, BaseStream
 from .core.dispatcher import BlockingSink
 from .core.interface import Event, SamplingParams
-from .load.model import LoadedModel, parse_chat, parse_completion
+from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
+from .request.caller import Caller
 from .request.plan import Job, Plan
 
 Whole = TypeVar("Whole")
@@ -119,6 +121,27 @@ class Completions(_Endpoint):
         return self._run(*self._model.completion(request), stream)
 
 
+class Embeddings(_Endpoint):
+    """`engine.embeddings`."""
+
+    def create(self, **fields: Any) -> EmbeddingAnswer:
+        """A vector for each input; the arguments are the fields of EmbeddingRequest.
+
+        Raises:
+            RequestError: an argument is wrong, or the model has no embeddings.
+        """
+        vectors, sink = self._model.vectors, BlockingSink()
+        plan = vectors.embedding(parse_embedding(fields), Caller())
+        batch = vectors.begin(plan, sink, soon=False)
+        try:
+            while not batch.done:
+                batch.push(sink.take())
+                batch.refill()
+            return plan.whole(batch.results)
+        finally:  # Ctrl-C too
+            batch.close()
+
+
 class MLCEngine(BaseEngine):
     """A language model on this machine.
 
@@ -137,6 +160,7 @@ class MLCEngine(BaseEngine):
         self.loaded = loaded
         self.chat = Chat(loaded)
         self.completions = Completions(loaded)
+        self.embeddings = Embeddings(loaded)
 
     def generate(self, token_ids: Sequence[int], params: SamplingParams) -> Iterator[Event]:
         """The events of one request, without tokenizer: the last one has a `finish`.

@@ -226,7 +226,8 @@ WHERRY_API int wherry_engine_clear_cache(wherry_engine* engine);
 
 WHERRY_API void wherry_params_init(wherry_params* params);
 /*
- * Queues a request. n tokens, 1 <= n < context; prompt and output together end with the context.
+ * Queues a request. n tokens, 1 <= n < context, or n <= context to embed them; prompt and output
+ * together end with the context.
  * `id` must not be in use; it is free again once its last event is queued. A request that the
  * whole cache could not hold is refused; one that it cannot hold now waits.
  */

@@ -113,12 +113,13 @@ Engine::~Engine() {
 
 // ---- requests ----
 
-void Engine::check_prompt(const int32_t* tokens, size_t n) const {
+void Engine::check_prompt(const int32_t* tokens, size_t n, bool embed) const {
   if (tokens == nullptr || n == 0) throw Error(WHERRY_INVALID_ARGUMENT, "the prompt has no tokens");
-  if (n >= static_cast<size_t>(config_.context)) {
+  const size_t answer = embed ? 0 : 1;
+  if (n + answer > static_cast<size_t>(config_.context)) {
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the prompt has ", n, " tokens; the context is ", config_.context,
-                       ", of which at least one is the answer's"));
+                       embed ? "" : ", of which at least one is the answer's"));
   }
   const int64_t vocab = model_->metadata().vocab_size;
   for (size_t i = 0; i < n; ++i) {
@@ -159,7 +160,7 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_para
   std::vector<int32_t> prompt(tokens, tokens == nullptr ? tokens : tokens + n);
   auto request = std::make_unique<Request>(id, std::move(prompt), params,
                                            model_->metadata().vocab_size, config_.context);
-  check_prompt(tokens, n);
+  check_prompt(tokens, n, params.embed != 0);
   check_request(*request);
   request->times.added = now_seconds();
   Lock lock(mutex_);

@@ -64,7 +64,7 @@ class Engine {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  void check_prompt(const int32_t* tokens, size_t n) const;
+  void check_prompt(const int32_t* tokens, size_t n, bool embed) const;
   void check_request(const Request& request) const;
   void require_free(const char* call) const;  // throws WHERRY_BUSY
 

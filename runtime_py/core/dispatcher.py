@@ -137,18 +137,19 @@ class Dispatcher:
         """Core requests that have not ended."""
         return len(self._sinks)
 
-    def submit(self, jobs: Sequence[Job], sink: Sink) -> list[int]:
+    def submit(self, jobs: Sequence[Job], sink: Sink, *, admitted: bool = False) -> list[int]:
         """Queue jobs; their ids, in order. All or none.
 
         Raises:
-            BusyError: `limit` is reached.
+            BusyError: `limit` is reached, unless the jobs are of a request that was `admitted`.
             RequestError: these jobs alone are more than `limit`.
             WherryError: the engine is closed or has failed.
             UsageError: the core refuses one of them.
         """
         with self._lock:
             self._check_open()
-            self.check_room(len(jobs))
+            if not admitted:
+                self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
             self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
         self.pulse.stir()

@@ -97,7 +97,7 @@ class Event(NamedTuple):
     queue_seconds: float = 0.0  # before its first step
     prefill_seconds: float = 0.0  # from there to its first token
     decode_seconds: float = 0.0  # from there to this event
-    embedding: tuple[float, ...] = ()
+    embedding: bytes = b""  # float32, in the order of this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Core(Protocol):
         """Start the engine's own thread: it steps while there is work."""
 
     def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
-        """Queue a request, 1 <= len(tokens) < context.
+        """Queue a request, 1 <= len(tokens) < context; to embed them, <= context.
 
         Raises:
             UsageError: a token or a parameter is out of range.

@@ -145,7 +145,7 @@ class NativeCore:
         n = event.n_top
         top = tuple(zip(event.top_ids[:n], event.top_logprobs[:n], strict=True)) if n else ()
         error = self._last_error() if event.finish == Finish.ERROR else ""
-        embedding = event.embedding[: event.n_embedding] if event.n_embedding else ()
+        size = event.n_embedding * ctypes.sizeof(c_float)
         return Event(
             event.id,
             event.token,
@@ -160,7 +160,7 @@ class NativeCore:
             event.queue_seconds,
             event.prefill_seconds,
             event.decode_seconds,
-            tuple(embedding),
+            ctypes.string_at(event.embedding, size) if size else b"",
         )
 
     def wake(self) -> None:

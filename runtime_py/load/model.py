@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from wherry import settings
 from wherry.artifact import Manifest
 from wherry.errors import UsageError
+from wherry.head import Head, read_head
 from wherry.locks import Use
 
 from ..answer.openai import ChatReply, CompletionReply
@@ -21,13 +22,17 @@ from ..core.interface import Core, CoreStats, OutputGrammar
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
 from ..request.caller import Caller
+from ..request.errors import RequestError
 from ..request.plan import Plan, Planner, prompts_of
 from ..request.shapes import ChatRequest, CompletionRequest, R, parse, unknown
+from ..request.vector_shapes import EmbeddingRequest
+from ..request.vectors import VectorPlanner
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer
 from ..tools.dialect import Dialect
 from . import loading
 from .options import LoadOptions, checked, for_compiler
+from .vectors import VectorModel
 
 
 class LoadedModel:
@@ -41,6 +46,7 @@ class LoadedModel:
         defaults: generation_config.json.
         context: tokens of one request; None: the library's. A smaller KV cache bounds it.
         max_batch: rows that the core decodes together.
+        head: what it does in place of writing text.
         use: of the folder that the model comes from; it ends when the model is closed.
         tool_format: how it calls tools (wherry.runtime.tools.families); None: its template tells.
         folder: that it comes from; `manifest` is its own.
@@ -56,6 +62,7 @@ class LoadedModel:
         defaults: Mapping[str, Any] | None = None,
         context: int | None = None,
         max_batch: int = 1,
+        head: Head | None = None,
         use: Use | None = None,
         tool_format: str | None = None,
         folder: Path | None = None,
@@ -78,6 +85,18 @@ class LoadedModel:
             dialect=Dialect(template, tool_format) if template else None,
         )
         self.dispatcher = Dispatcher(core)
+        self.entries: tuple[str, ...] = tuple(core.metadata.get("entries", ("forward",)))
+        self.vectors = VectorModel(
+            name,
+            VectorPlanner(
+                planner=self.planner,
+                entries=self.entries,
+                head=head,
+                size=core.metadata.get("embedding_size"),
+            ),
+            self.dispatcher,
+            most_at_once=2 * max_batch,
+        )
         self._use = use
         self._grammars: GrammarCompiler | None = None
         self._grammars_lock = threading.Lock()
@@ -114,6 +133,7 @@ class LoadedModel:
                 defaults=defaults,
                 context=config.get("context"),
                 max_batch=config.get("max_batch", 1),
+                head=read_head(folder),
                 use=use,
                 tool_format=options.get("tool_format"),
                 folder=folder,
@@ -130,6 +150,7 @@ class LoadedModel:
             RequestError: it cannot be served.
             BusyError: the queue is full; known before anything is tokenized.
         """
+        self._require_text()
         self.dispatcher.check_room(request.n or 1)
         plan = self.planner.chat(request, caller or Caller())
         name = request.model or self.name
@@ -139,9 +160,18 @@ class LoadedModel:
         self, request: CompletionRequest, caller: Caller | None = None
     ) -> tuple[Plan, CompletionReply]:
         """Plan completions and their answer; raises as `chat`."""
+        self._require_text()
         self.dispatcher.check_room((request.n or 1) * len(prompts_of(request.prompt)))
         plan = self.planner.completion(request, caller or Caller())
         return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
+
+    def _require_text(self) -> None:
+        if "forward" not in self.entries:
+            raise RequestError(
+                "This model gives embeddings and writes no text: POST /v1/embeddings, or "
+                "engine.embeddings.create(input=...)",
+                code="no_text",
+            )
 
     def _compile_grammar(self, constraint: Constraint) -> OutputGrammar:
         """Most models are never asked for one: what compiles them is made for the first."""
@@ -177,6 +207,11 @@ def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
 def parse_completion(fields: Mapping[str, Any]) -> CompletionRequest:
     """Arguments of `completions.create`; UsageError also for names that nobody knows."""
     return _strict(parse(CompletionRequest, fields))
+
+
+def parse_embedding(fields: Mapping[str, Any]) -> EmbeddingRequest:
+    """Arguments of `embeddings.create`; UsageError also for names that nobody knows."""
+    return _strict(parse(EmbeddingRequest, fields))
 
 
 def _strict(request: R) -> R:

@@ -218,8 +218,8 @@ class Planner:
             params,
             top_logprobs=top,
             grammar=self.compile_grammar(constraint) if constraint else None,
-            user=_number_of(request.safety_identifier or request.user),
-            salt=_number_of(request.cache_salt),
+            user=number_of(request.safety_identifier or request.user),
+            salt=number_of(request.cache_salt),
             max_drafts=-1 if request.max_drafts is None else request.max_drafts,
         )
 
@@ -241,7 +241,7 @@ def _predicted_text(request: ChatRequest) -> str:
     return content if isinstance(content, str) else "".join(part.text or "" for part in content)
 
 
-def _number_of(name: str | None) -> int:
+def number_of(name: str | None) -> int:
     """What the core knows a user or a salt by; 0 for none. Two names share none in practice."""
     if not name:
         return 0

@@ -31,7 +31,7 @@ _MAX_WHERE = 200  # characters of a field's path in an error: a part of it may b
 StopString = Annotated[str, Field(max_length=1024)]
 
 
-def _prompt(value: Any) -> Any:
+def prompt_value(value: Any) -> Any:
     """A text, texts, token ids, or lists of them: the first item says which.
 
     Not a pydantic union: that would try each item as everything, and keep an error for each. Here
@@ -72,17 +72,30 @@ def _not_a_prompt(where: str, value: Any) -> PydanticCustomError:
     )
 
 
-class _Shape(BaseModel):
+class RequestShape(BaseModel):
+    """Fields that are not known are kept: `ignored` names them."""
+
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
+    _unused: list[str] = PrivateAttr(default_factory=list)
 
-class StreamOptions(_Shape):
+    def note_unused(self, name: str) -> None:
+        """A field turned out to have no effect on this model."""
+        self._unused.append(name)
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """Fields of which `note_unused` was told."""
+        return self._unused
+
+
+class StreamOptions(RequestShape):
     """How a stream ends."""
 
     include_usage: bool = False
 
 
-class ContentPart(_Shape):
+class ContentPart(RequestShape):
     """One part of a message's content; only text is understood."""
 
     type: str
@@ -92,7 +105,7 @@ class ContentPart(_Shape):
 _Parts = Annotated[list[ContentPart], Field(fail_fast=True)]
 
 
-class Message(_Shape):
+class Message(RequestShape):
     """One message; further fields are handed to the model's template as they are.
 
     What the model wrote to itself may come back as `reasoning_content`, or as `reasoning`.
@@ -109,7 +122,7 @@ class Message(_Shape):
     reasoning: str | None = None
 
 
-class SamplingRequest(_Shape, SamplingFields):
+class SamplingRequest(RequestShape, SamplingFields):
     """What both endpoints share. None: generation_config.json, else OpenAI's default.
 
     What the output is held to (`wherry.runtime.grammar.fields`): OpenAI's response_format, vLLM's
@@ -136,24 +149,13 @@ class SamplingRequest(_Shape, SamplingFields):
     grammar: str | None = None
     json_schema: dict[str, Any] | bool | None = None
 
-    _unused: list[str] = PrivateAttr(default_factory=list)
-
-    def note_unused(self, name: str) -> None:
-        """A field turned out to have no effect on this model."""
-        self._unused.append(name)
-
-    @property
-    def unused(self) -> Sequence[str]:
-        """Fields of which `note_unused` was told."""
-        return self._unused
-
     @property
     def stops(self) -> tuple[str, ...]:
         """Stop strings as a tuple."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
-class Prediction(_Shape):
+class Prediction(RequestShape):
     """What the answer is expected to repeat: it costs less time where it does."""
 
     type: Literal["content"] = "content"
@@ -192,7 +194,7 @@ class CompletionRequest(SamplingRequest):
 
     prompt: Annotated[
         str | list[str] | list[int] | list[list[int]],
-        PlainValidator(_prompt, json_schema_input_type=_PromptJson),
+        PlainValidator(prompt_value, json_schema_input_type=_PromptJson),
     ]
     suffix: str | None = None  # what follows: the model fills the gap
     max_tokens: int | None = Field(None, ge=0, le=2**31 - 1)  # 0: with echo, what the prompt is
@@ -215,7 +217,7 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "prompt_logprobs": (False,),
 }
 
-R = TypeVar("R", bound=SamplingRequest)
+R = TypeVar("R", bound=RequestShape)
 
 
 def parse(kind: type[R], fields: Any) -> R:
@@ -292,13 +294,13 @@ def request_error(error: ValidationError) -> RequestError:
     return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 
 
-def ignored(request: SamplingRequest) -> list[str]:
+def ignored(request: RequestShape) -> list[str]:
     """Names of the fields that were sent and have no effect."""
     extra = [n for n, value in (request.model_extra or {}).items() if value is not None]
     return sorted([*extra, *request.unused])
 
 
-def unknown(request: SamplingRequest) -> list[str]:
+def unknown(request: RequestShape) -> list[str]:
     """Names among `ignored` that no version of the protocol knows: a caller's mistake."""
     known = _NO_EFFECT | _MEANINGFUL.keys() | set(request.unused)
     return [n for n in ignored(request) if n not in known]

@@ -21,6 +21,7 @@ from .endpoints.openai import OpenAI
 from .endpoints.openapi import OpenApi
 from .endpoints.routes import Group
 from .endpoints.status import Status
+from .endpoints.vectors import Vectors
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import Gate
 from .guard.keys import KeyRing
@@ -113,6 +114,7 @@ def create_app(
         MetricsPage(models, exposition),
         document,
         OpenAI(pipeline),
+        Vectors(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),

@@ -14,9 +14,11 @@ from starlette.responses import Response
 
 from ..answer.generation import Generation
 from ..answer.reply import Reply, Streaming
-from ..async_engine import AsyncStream, begin, collect
+from ..answer.vectors import VectorPlan
+from ..async_engine import AsyncStream, begin, collect, gather
 from ..core.dispatcher import AsyncSink
 from ..load.model import LoadedModel
+from ..load.vectors import VectorModel
 from ..request.caller import Caller
 from ..request.plan import Plan
 from .models import Models
@@ -32,14 +34,20 @@ IGNORED_HEADER = "X-Wherry-Ignored"
 CLIENT_GONE = 499  # as nginx logs it; nobody receives it
 
 
-class Asked(Protocol):
+class Named(Protocol):
     """A request of any protocol."""
 
     model: str  # "": the server's default
+
+
+class Asked(Named, Protocol):
+    """One whose answer a model writes."""
+
     stream: bool | None
 
 
 A = TypeVar("A", bound=Asked)
+M = TypeVar("M", bound=Named)
 Planned = tuple[Plan, Reply[Any, Any]]
 
 
@@ -61,6 +69,15 @@ class Endpoint(Generic[A]):
     framing: Framing = OPENAI
     ignored: Callable[[A], Sequence[str]] = lambda _: ()
     keep_alive: Callable[[A], float | None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEndpoint(Generic[M]):
+    """A path whose answer is numbers; the fields are those of Endpoint."""
+
+    parse: Callable[[Any], M]
+    plan: Callable[[VectorModel, M, Caller], VectorPlan[Any]]
+    ignored: Callable[[M], Sequence[str]] = lambda _: ()
 
 
 class Pipeline:
@@ -90,26 +107,62 @@ class Pipeline:
     async def _begin(
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
     ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
-        # One long request at a time: what holds the interpreter's lock there holds it but once.
-        lane = self._long_requests if len(body) > LONG_BODY else None
-
-        def parsed() -> A:
-            return endpoint.parse(parse_json(body))
-
-        if len(body) <= _SHORT_BODY:
-            request = parsed()
-        else:
-            request = await asyncio.get_running_loop().run_in_executor(lane, parsed)
-        served = await held.enter_async_context(
-            self.models.lease(request.model, endpoint.keep_alive(request))
-        )
-        request.model = served.name
-        loaded = served.loaded
+        request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
 
         def plan(caller: Caller) -> Planned:
             return endpoint.plan(loaded, request, caller)
 
-        return request, *await begin(loaded, plan, lane)
+        return request, *await begin(loaded, plan, self._lane(body))
+
+    async def numbers(self, http: Request, endpoint: VectorEndpoint[M]) -> Response:
+        """The answer to a request that no text is written for; raises as `answer`."""
+        body = await body_of(http)
+        async with AsyncExitStack() as held:
+            try:
+                return await while_connected(http.receive, self._gather(body, endpoint, held))
+            except ClientGone:
+                return Response(status_code=CLIENT_GONE)
+            except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+                raise shutting_down() from e
+
+    async def _gather(
+        self, body: bytes, endpoint: VectorEndpoint[M], held: AsyncExitStack
+    ) -> Response:
+        request, loaded = await self._leased(body, endpoint.parse, held)
+
+        def plan(caller: Caller) -> VectorPlan[Any]:
+            return endpoint.plan(loaded.vectors, request, caller)
+
+        answer = await gather(loaded, plan, self._lane(body))
+        content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))
+        headers = _ignored_header(endpoint.ignored(request))
+        return Response(content, media_type="application/json", headers=headers)
+
+    async def _leased(
+        self,
+        body: bytes,
+        parse: Callable[[Any], M],
+        held: AsyncExitStack,
+        keep_alive: Callable[[M], float | None] = lambda _: None,
+    ) -> tuple[M, LoadedModel]:
+        """The request, and the model that it names, for as long as `held` is."""
+
+        def parsed() -> M:
+            return parse(parse_json(body))
+
+        if len(body) <= _SHORT_BODY:
+            request = parsed()
+        else:
+            loop = asyncio.get_running_loop()
+            request = await loop.run_in_executor(self._lane(body), parsed)
+        lease = self.models.lease(request.model, keep_alive(request))
+        served = await held.enter_async_context(lease)
+        request.model = served.name
+        return request, served.loaded
+
+    def _lane(self, body: bytes) -> ThreadPoolExecutor | None:
+        # One long request at a time: what holds the interpreter's lock there holds it but once.
+        return self._long_requests if len(body) > LONG_BODY else None
 
 
 async def _respond(

@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from wherry.errors import ArtifactError, listing
+from wherry.head import HEAD
 from wherry.json_file import parse_object
 
 MANIFEST = "wherry.json"
@@ -51,6 +52,7 @@ _READ = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
+    HEAD,
     SHARDS,
 )
 # What the core and a compiled library agree on: names, order, dtypes and meaning of `forward`'s
@@ -171,6 +173,11 @@ def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
 def record(path: Path) -> FileRecord:
     """Size and hash of a file."""
     return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
+
+
+def record_of(data: bytes) -> FileRecord:
+    """Size and hash of what a file is to hold."""
+    return FileRecord(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:

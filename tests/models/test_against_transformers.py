@@ -57,7 +57,7 @@ LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory):
-    """(a compiled folder, prompts, the logits that transformers has for them)."""
+    """(a compiled folder, prompts, the logits and embeddings that transformers has for them)."""
     model_type, config = CASES[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     model = save(folder, model_type, **config)
@@ -65,7 +65,16 @@ def case(request, tmp_path_factory):
     prompts = [rng.integers(0, model.config.vocab_size, n).tolist() for n in LENGTHS]
     with torch.no_grad():
         expected = [model(torch.tensor([p])).logits[0].numpy() for p in prompts]
-    return compiled(folder), prompts, expected
+        hidden = [model.base_model(torch.tensor([p]))[0][0].numpy() for p in prompts]
+    return compiled(folder), prompts, Expected(expected, hidden)
+
+
+class Expected(list):
+    """Logits [tokens, vocab] of each prompt."""
+
+    def __init__(self, logits: list[np.ndarray], embeddings: list[np.ndarray]) -> None:
+        super().__init__(logits)
+        self.embeddings = embeddings  # [tokens, d] of each
 
 
 def close(got: np.ndarray, expected: np.ndarray) -> None:
@@ -115,3 +124,22 @@ class TestAgainstTransformers:
         mixed += [run.step({0: [t], 1: [5]})[0] for t in prompts[1][7:19]]
         mixed += [run.step({1: [3, 4, 5], 0: prompts[1][19:]})[0]]
         assert np.array_equal(np.concatenate(mixed), alone)
+
+    def test_embed(self, case):
+        folder, prompts, expected = case
+        run = Runner(folder)
+        first = run.step({0: prompts[0][:9], 1: prompts[1], 2: prompts[2][:3]}, "embed")
+        rest = run.step({2: prompts[2][3:], 0: prompts[0][9:]}, "embed")
+        got = [np.concatenate([first[i], rest[i]]) for i in (0, 2)]
+        close(first[1], expected.embeddings[1])
+        close(got[0], expected.embeddings[0])
+        close(got[1], expected.embeddings[2])
+        for prompt, rows in ((prompts[0], got[0]), (prompts[1], first[1]), (prompts[2], got[1])):
+            assert np.array_equal(Runner(folder).step({0: prompt}, "embed")[0], rows)
+
+    def test_entries_share_the_cache(self, case):
+        folder, prompts, _ = case
+        run = Runner(folder)
+        run.step({0: prompts[0][:21]}, "embed")
+        logits = run.step({0: prompts[0][21:]})[0]
+        assert np.array_equal(logits, Runner(folder).step({0: prompts[0]})[0][21:])

@@ -108,8 +108,8 @@ class Runner:
         assert rest == 0 and length <= self.sequences[parent].length
         self.sequences[name] = Sequence(self.sequences[parent].pages[:pages], length)
 
-    def step(self, rows: dict[int, list[int]]) -> dict[int, np.ndarray]:
-        """Feed tokens to sequences, all in one batch; the logits [tokens, vocab] of each."""
+    def step(self, rows: dict[int, list[int]], entry: str = "forward") -> dict[int, np.ndarray]:
+        """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each."""
         size = self.metadata["page_size"]
         tokens, positions, owners, starts, page_starts, ids = [], [], [], [0], [0], []
         for number, (name, new) in enumerate(rows.items()):
@@ -126,8 +126,8 @@ class Runner:
         wanted = list(range(len(tokens)))
         arrays = [tokens, positions, owners, starts, page_starts, ids, wanted]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
-        logits = self.vm["forward"](*inputs, *self.state, *self.params).numpy()
-        return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
+        results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
+        return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
 
 
 def compiled(

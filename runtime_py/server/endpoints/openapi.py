@@ -11,7 +11,7 @@ from dataclasses import fields
 from http import HTTPStatus
 from typing import Any, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from starlette.responses import JSONResponse, Response
@@ -192,7 +192,7 @@ class _Schemas:
         known = [d for d in map(description_of, handlers) if d]
         requests = [d.request for d in known if d.request]
         shapes = [s for d in known for s in (d.answer, d.chunk) if isinstance(s, type)]
-        kinds: list[type[BaseModel] | type[Shape]] = list(dict.fromkeys([*requests, *shapes]))
+        kinds: list[Any] = list(dict.fromkeys([*requests, *shapes]))
         self._found, rest = TypeAdapter.json_schemas(
             [(kind, "validation", TypeAdapter(kind)) for kind in kinds],
             ref_template=_REF,
@@ -203,7 +203,7 @@ class _Schemas:
     def of(self, kind: Any) -> Any:
         """The schema of a request, a Shape, or what is one already."""
         if isinstance(kind, type):
-            return self._found[kind, "validation"]  # type: ignore[index]
+            return self._found[kind, "validation"]
         return kind
 
 

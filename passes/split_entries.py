@@ -1,0 +1,68 @@
+"""SplitEntries: a function for each result of `forward`.
+
+    def forward(x, w):                        def forward(x, w):
+      a = call_tir(f, (x,))                     a = call_tir(f, (x,))
+      y = call_tir(g, (a, w))                   y = call_tir(g, (a, w))
+      z = call_tir(h, (a,))                     return y
+      return (y, z)
+                                              def embed(x, w):
+                                                a = call_tir(f, (x,))
+                                                z = call_tir(h, (a,))
+                                                return z
+
+Runs in the link phase, when nothing is in dataflow blocks any more: all before it, which takes
+longest, has gone through the layers once, and the functions call the same kernels. Each keeps all
+parameters, because all entries of a library are called with the same arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import IRModule, ir, relax
+from tvm.relax.utils import copy_with_new_vars
+
+
+@ir.transform.module_pass(opt_level=0, name="SplitEntries")
+class SplitEntries:
+    """The pass; see the module's text.
+
+    Args:
+        entries: names of the results, in order.
+    """
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = tuple(entries)
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Put the entries in the place of `forward`."""
+        if self.entries == ("forward",):
+            return mod
+        mod = mod.clone()  # what is removed stays in the caller's
+        (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
+        whole = mod[var]
+        results = _results(whole, len(self.entries))
+        del mod[var]
+        builder = relax.BlockBuilder(mod)
+        for entry, result in zip(self.entries, results, strict=True):
+            builder.add_func(_returning(whole, result, entry), entry)
+        return builder.get()
+
+
+def _results(func: relax.Function, count: int) -> list[relax.Expr]:
+    """What `func` returns, one by one."""
+    result = func.body.body
+    if count == 1:
+        return [result]
+    bound = {b.var: b.value for block in func.body.blocks for b in block.bindings}
+    value = bound.get(result, result)
+    assert isinstance(value, relax.Tuple) and len(value.fields) == count
+    return list(value.fields)
+
+
+def _returning(func: relax.Function, result: relax.Expr, name: str) -> relax.Function:
+    """`func` with one result, without what only others need."""
+    body = relax.SeqExpr(func.body.blocks, result)
+    made = relax.Function(func.params, body, result.ty, func.is_pure, func.attrs)
+    made = relax.analysis.remove_all_unused(copy_with_new_vars(made))
+    return made.with_attr("global_symbol", name)

@@ -1,0 +1,189 @@
+"""Answers in numbers: the shapes of OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
+
+from __future__ import annotations
+
+import base64
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import WherryError
+from wherry.head import EmbeddingHead
+
+from ..core.interface import Event
+from ..request.plan import Job
+from .shapes import Shape
+
+Answer = TypeVar("Answer", bound=Shape)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPlan(Generic[Answer]):
+    """A request, ready for the core, and what is made of the last event of each job."""
+
+    jobs: list[Job]
+    whole: Callable[[Sequence[Event]], Answer]
+
+
+@dataclass(slots=True)
+class VectorUsage(Shape):
+    """Tokens that were read; a pair of texts counts once."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+@dataclass(slots=True)
+class Embedding(Shape):
+    """One vector: numbers, or float32 in little endian as base64."""
+
+    index: int
+    embedding: list[float] | str
+    object: str = "embedding"
+
+
+@dataclass(slots=True)
+class EmbeddingAnswer(Shape):
+    """Answer of /v1/embeddings."""
+
+    data: list[Embedding]
+    model: str
+    usage: VectorUsage
+    object: str = "list"
+
+
+@dataclass(slots=True)
+class Score(Shape):
+    """Of one pair."""
+
+    index: int
+    score: float
+    object: str = "score"
+
+
+@dataclass(slots=True)
+class ScoreAnswer(Shape):
+    """Answer of /v1/score."""
+
+    id: str
+    created: int  # seconds since 1970
+    model: str
+    data: list[Score]
+    usage: VectorUsage
+    object: str = "list"
+
+
+@dataclass(slots=True)
+class RankedDocument(Shape):
+    """What was ranked."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Ranked(Shape):
+    """One document; `index` is its place in the request."""
+
+    _optional = frozenset({"document"})
+    index: int
+    relevance_score: float
+    document: RankedDocument | None = None
+
+
+@dataclass(slots=True)
+class RerankAnswer(Shape):
+    """Answer of /v1/rerank, /v2/rerank: the best document first."""
+
+    id: str
+    model: str
+    results: list[Ranked]
+    usage: VectorUsage
+
+
+def embedding_answer(
+    events: Sequence[Event],
+    jobs: Sequence[Job],
+    head: EmbeddingHead,
+    *,
+    model: str,
+    dimensions: int | None,
+    as_text: bool,
+) -> EmbeddingAnswer:
+    """Vectors in the order of the inputs."""
+    data = []
+    for i, event in enumerate(events):
+        values = vector(event, head, dimensions)
+        data.append(Embedding(i, in_base64(values) if as_text else values.tolist()))
+    return EmbeddingAnswer(data, model, usage(jobs))
+
+
+def score_answer(scores: Sequence[float], jobs: Sequence[Job], model: str) -> ScoreAnswer:
+    """Scores in the order of the pairs."""
+    data = [Score(i, score) for i, score in enumerate(scores)]
+    return ScoreAnswer(_id("score"), int(time.time()), model, data, usage(jobs))
+
+
+def rerank_answer(
+    scores: Sequence[float],
+    jobs: Sequence[Job],
+    *,
+    model: str,
+    documents: Sequence[str] | None,
+    top_n: int | None,
+) -> RerankAnswer:
+    """The best first, of equals the one that was sent first; with its text if there are any."""
+    order = sorted(range(len(scores)), key=lambda i: -scores[i])[: top_n or None]
+    texts = {i: RankedDocument(documents[i]) if documents else None for i in order}
+    ranked = [Ranked(i, scores[i], texts[i]) for i in order]
+    return RerankAnswer(_id("rerank"), model, ranked, usage(jobs))
+
+
+def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> NDArray[np.float32]:
+    """The embedding [dimensions, or all], of length 1 where the model says so.
+
+    Raises:
+        WherryError: it holds NaN or infinity.
+    """
+    values = np.frombuffer(event.embedding, np.float32)[:dimensions]
+    if not np.isfinite(values).all():
+        raise WherryError(
+            "The model's embedding holds NaN or infinity: the weights or the compiled model are "
+            "damaged"
+        )
+    return _unit(values) if head.normalize else values
+
+
+def in_base64(values: NDArray[np.float32]) -> str:
+    """As OpenAI sends them."""
+    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
+
+
+def cosine(a: Event, b: Event, head: EmbeddingHead) -> float:
+    """Of the angle between two embeddings."""
+    return float(np.dot(*(_unit(vector(e, head)).astype(np.float64) for e in (a, b))))
+
+
+def probability(yes: Event, no: Event) -> float:
+    """Of yes, where the answer is yes or no. The events tell logprobs of one distribution."""
+    return 1 / (1 + math.exp(min(no.logprob - yes.logprob, 700.0)))
+
+
+def usage(jobs: Sequence[Job]) -> VectorUsage:
+    """Tokens of the prompts; jobs of one pair share one."""
+    prompts = {id(job.prompt): len(job.prompt) for job in jobs}
+    return VectorUsage(sum(prompts.values()), sum(prompts.values()))
+
+
+def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    length = float(np.sqrt(np.square(values, dtype=np.float64).sum()))
+    return (values / length).astype(np.float32) if length else values
+
+
+def _id(kind: str) -> str:
+    return f"{kind}-{secrets.token_hex(12)}"

@@ -1,0 +1,143 @@
+"""What a loaded model answers in numbers: embeddings, scores of pairs, and rankings by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wherry.head import ScoreHead
+
+from ..answer.vectors import (
+    Answer,
+    EmbeddingAnswer,
+    RerankAnswer,
+    ScoreAnswer,
+    VectorPlan,
+    cosine,
+    embedding_answer,
+    probability,
+    rerank_answer,
+    score_answer,
+)
+from ..core.batch import Batch
+from ..core.dispatcher import Dispatcher, Sink
+from ..core.interface import Event
+from ..request.caller import Caller
+from ..request.errors import RequestError
+from ..request.plan import Job
+from ..request.vector_shapes import EmbeddingRequest, RerankRequest, ScoreRequest
+from ..request.vectors import VectorPlanner
+
+Scores = Callable[[Sequence[Event]], list[float]]
+
+
+class VectorModel:
+    """The side of a model that writes no text.
+
+    Args:
+        name: what answers call it.
+        planner: what it brings to a request.
+        dispatcher: of the core.
+        most_at_once: core requests that one request has under way at a time.
+    """
+
+    def __init__(
+        self, name: str, planner: VectorPlanner, dispatcher: Dispatcher, *, most_at_once: int
+    ) -> None:
+        self._name = name
+        self._planner = planner
+        self._dispatcher = dispatcher
+        self._most_at_once = most_at_once
+
+    def begin(self, plan: VectorPlan[Answer], sink: Sink, *, soon: bool) -> Batch:
+        """Submit the first jobs of a plan; arguments and errors are those of Batch."""
+        window = min(self._most_at_once, self._dispatcher.limit or self._most_at_once)
+        return Batch(plan.jobs, self._dispatcher, sink, window, soon=soon)
+
+    def embedding(self, request: EmbeddingRequest, caller: Caller) -> VectorPlan[EmbeddingAnswer]:
+        """Plan embeddings; raises as `VectorPlanner.embeddings`.
+
+        Raises:
+            BusyError: the queue is full; known before anything is tokenized. So it is below.
+        """
+        self._dispatcher.check_room(1)
+        jobs = self._planner.embeddings(request, caller)
+
+        def whole(events: Sequence[Event]) -> EmbeddingAnswer:
+            return embedding_answer(
+                events,
+                jobs,
+                self._planner.pooling,
+                model=request.model or self._name,
+                dimensions=request.dimensions,
+                as_text=request.encoding_format == "base64",
+            )
+
+        return VectorPlan(jobs, whole)
+
+    def score(self, request: ScoreRequest, caller: Caller) -> VectorPlan[ScoreAnswer]:
+        """Plan the scores of pairs of texts.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: as many queries as documents are needed, or one; the model scores nothing;
+                a text is too long.
+        """
+        queries, documents = request.queries, request.documents
+        if len(queries) not in (1, len(documents)):
+            raise RequestError(
+                f"There are {len(queries)} queries (text_1) and {len(documents)} documents "
+                "(text_2); send one query, or as many as documents",
+                param="text_1",
+            )
+        jobs, scores = self._scores(queries, documents, ("", ""), None, request, caller)
+        name = request.model or self._name
+        return VectorPlan(jobs, lambda events: score_answer(scores(events), jobs, name))
+
+    def rerank(self, request: RerankRequest, caller: Caller) -> VectorPlan[RerankAnswer]:
+        """Plan a ranking of documents; raises as `score`. Texts get the prompts for retrieval."""
+        prompts = self._planner.retrieval_prompts()
+        texts = ([request.query], request.documents)
+        jobs, scores = self._scores(*texts, prompts, request.instruction, request, caller)
+
+        def whole(events: Sequence[Event]) -> RerankAnswer:
+            return rerank_answer(
+                scores(events),
+                jobs,
+                model=request.model or self._name,
+                documents=request.documents if request.return_documents else None,
+                top_n=request.top_n,
+            )
+
+        return VectorPlan(jobs, whole)
+
+    def _scores(
+        self,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        prompts: tuple[str, str],
+        instruction: str | None,
+        request: ScoreRequest | RerankRequest,
+        caller: Caller,
+    ) -> tuple[list[Job], Scores]:
+        self._dispatcher.check_room(1)
+        who = (request.user, request.cache_salt)
+        many = len(queries) > 1
+        if isinstance(self._planner.head, ScoreHead):
+            pairs = [(queries[i if many else 0], text) for i, text in enumerate(documents)]
+            jobs = self._planner.pairs(pairs, instruction, caller, *who)
+            return jobs, lambda events: [
+                probability(yes, no) for yes, no in zip(events[::2], events[1::2], strict=True)
+            ]
+        head = self._planner.require_similarity()
+        if instruction is not None:
+            raise RequestError(
+                "instruction is for rerankers; this model compares embeddings", param="instruction"
+            )
+        jobs = self._planner.texts(queries, prompts[0], caller, "query", *who)
+        jobs += self._planner.texts(documents, prompts[1], caller, "documents", *who)
+
+        def similarities(events: Sequence[Event]) -> list[float]:
+            left, right = events[: len(queries)], events[len(queries) :]
+            return [cosine(left[i if many else 0], b, head) for i, b in enumerate(right)]
+
+        return jobs, similarities

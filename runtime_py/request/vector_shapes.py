@@ -1,0 +1,76 @@
+"""Requests that no text is written for: OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+)
+from pydantic_core import PydanticCustomError
+
+from .counts import at_most
+from .shapes import RequestShape, prompt_value
+
+MAX_INPUTS = 2048  # texts of one request, as OpenAI has it
+
+_Name = Annotated[str, Field(max_length=1024)]
+
+
+def _as_texts(value: Any) -> Any:
+    """One text is a list of one; Cohere's documents may be objects with a text."""
+    if not isinstance(value, list):
+        value = [value]
+    texts = [v.get("text") if isinstance(v, dict) else v for v in value]
+    wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise PydanticCustomError(
+            "texts", f"item {wrong} is neither a text nor an object with a text"
+        )
+    return texts
+
+
+_Texts = Annotated[
+    list[str], Field(min_length=1), BeforeValidator(_as_texts), at_most(MAX_INPUTS, "texts")
+]
+
+
+class _VectorRequest(RequestShape):
+    model_config = ConfigDict(populate_by_name=True)
+    model: _Name = ""
+    user: _Name | None = None
+    cache_salt: _Name | None = None  # vLLM's: who shares cached prefixes
+
+
+class EmbeddingRequest(_VectorRequest):
+    """POST /v1/embeddings. `input`: a text, texts, token ids, or several lists of them."""
+
+    input: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(prompt_value)]
+    dimensions: int | None = Field(None, ge=1, le=2**20)
+    encoding_format: Literal["float", "base64"] | None = None
+    prompt_name: _Name | None = None  # sentence-transformers': the prompt before each text
+
+
+class ScoreRequest(_VectorRequest):
+    """POST /v1/score: one query for all documents, or one for each."""
+
+    queries: Annotated[_Texts, Field(validation_alias=AliasChoices("text_1", "queries", "data_1"))]
+    documents: Annotated[
+        _Texts, Field(validation_alias=AliasChoices("text_2", "documents", "items", "data_2"))
+    ]
+
+
+class RerankRequest(_VectorRequest):
+    """POST /v1/rerank, /v2/rerank."""
+
+    query: str
+    documents: _Texts
+    top_n: int | None = Field(None, ge=0)  # None, 0: all
+    return_documents: bool = True
+    instruction: str | None = Field(
+        None, max_length=2**16, validation_alias=AliasChoices("instruction", "instruct")
+    )

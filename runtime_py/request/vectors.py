@@ -1,0 +1,213 @@
+"""From texts to what the core is asked for embeddings, and for scores of pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wherry.head import EmbeddingHead, Head, ScoreHead
+
+from ..core.interface import SamplingParams
+from ..text.chat_template import ChatTemplate
+from ..text.tokenizer import TooManyTokens
+from .caller import Caller
+from .errors import RequestError
+from .plan import Job, Planner, number_of, prompts_of
+from .vector_shapes import MAX_INPUTS, EmbeddingRequest
+
+_QUERIES = ("query",)  # names that prompts for queries have in sentence-transformers
+_DOCUMENTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPlanner:
+    """What a model brings to a request for vectors or scores.
+
+    Attributes:
+        planner: its prompts' limits and tokenizer.
+        entries: of its library.
+        head: what wherry-head.json says; None: it is a model that writes text.
+        size: numbers of an embedding; None: not known before there is one.
+    """
+
+    planner: Planner
+    entries: Sequence[str]
+    head: Head | None
+    size: int | None
+
+    @property
+    def pooling(self) -> EmbeddingHead:
+        """How vectors are made of hidden states."""
+        return self.head if isinstance(self.head, EmbeddingHead) else EmbeddingHead()
+
+    def embeddings(self, request: EmbeddingRequest, caller: Caller) -> list[Job]:
+        """A job for each input.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: the model has no embeddings, or none of this size; no input, an unknown
+                prompt or id, too long for the model.
+        """
+        self._require_embeddings()
+        inputs = prompts_of(request.input)
+        if len(inputs) > MAX_INPUTS:
+            raise RequestError(
+                f"input has {len(inputs)} texts; at most {MAX_INPUTS} are accepted", param="input"
+            )
+        if request.dimensions and self.size and request.dimensions > self.size:
+            raise RequestError(
+                f"dimensions is {request.dimensions}; this model's embeddings have {self.size}",
+                param="dimensions",
+            )
+        prompt = self._prompt(request.prompt_name)
+        if request.prompt_name and not all(isinstance(text, str) for text in inputs):
+            raise RequestError("prompt_name is for texts; input has token ids", param="prompt_name")
+        return self.texts(inputs, prompt, caller, "input", request.user, request.cache_salt)
+
+    def texts(
+        self,
+        inputs: Sequence[Any],
+        prompt: str,
+        caller: Caller,
+        field: str,
+        user: str | None,
+        salt: str | None,
+    ) -> list[Job]:
+        """A job for the embedding of each text, with `prompt` before it, or list of token ids."""
+        params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
+        jobs = []
+        for i, given in enumerate(inputs):
+            where = f"{field}[{i}]" if len(inputs) > 1 else field
+            ids = self._encoded(prompt + given, caller, where) if isinstance(given, str) else given
+            self._check(ids, where)
+            jobs.append(Job(i, ids, params))
+        return jobs
+
+    def pairs(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        instruction: str | None,
+        caller: Caller,
+        user: str | None,
+        salt: str | None,
+    ) -> list[Job]:
+        """Two jobs for each query and document: the logprob of the model's yes, and of its no.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: the model has no template, or a pair is too long.
+        """
+        head, template = self.head, self.planner.template
+        assert isinstance(head, ScoreHead)
+        if template is None:
+            raise RequestError("This model has no chat template, which pairs are written in")
+        if instruction is None and head.default_prompt is not None:
+            instruction = head.prompts[head.default_prompt]
+        params = SamplingParams(
+            max_tokens=1, temperature=0.0, user=number_of(user), salt=number_of(salt)
+        )
+        jobs: list[Job] = []
+        for i, (query, document) in enumerate(pairs):
+            text = _written(template, query, document, instruction, caller)
+            ids = self._encoded(text, caller, f"documents[{i}]", add_special_tokens=False)
+            self.planner.check(ids, params, f"documents[{i}]")
+            for token in (head.yes, head.no):
+                jobs.append(Job(len(jobs), ids, replace(params, allowed=(token,))))
+        return jobs
+
+    def retrieval_prompts(self) -> tuple[str, str]:
+        """What comes before a query, and before a document, by the names that the model has."""
+        head = self.pooling
+        default = head.prompts.get(head.default_prompt or "", "")
+        query, document = (
+            next((head.prompts[n] for n in names if n in head.prompts), default)
+            for names in (_QUERIES, _DOCUMENTS)
+        )
+        return query, document
+
+    def require_similarity(self) -> EmbeddingHead:
+        """How embeddings are made whose angles mean something.
+
+        Raises:
+            RequestError: this is a model that writes text, and was not trained for it.
+        """
+        self._require_embeddings()
+        if isinstance(self.head, EmbeddingHead):
+            return self.head
+        raise RequestError(
+            "This model writes text: nothing says that its embeddings can be compared, nor which "
+            "of its tokens mean yes and no. Serve an embedding model or a reranker in the layout "
+            "of sentence-transformers (modules.json with Pooling, or with LogitScore)",
+            code="no_scores",
+        )
+
+    def _prompt(self, name: str | None) -> str:
+        head = self.pooling
+        name = name if name is not None else head.default_prompt
+        if name is None:
+            return ""
+        if name not in head.prompts:
+            known = ", ".join(repr(n) for n in head.prompts) or "none"
+            raise RequestError(
+                f"prompt_name is {name[:100]!r}; this model's prompts are {known}",
+                param="prompt_name",
+            )
+        return head.prompts[name]
+
+    def _require_embeddings(self) -> None:
+        if "embed" in self.entries:
+            return
+        if isinstance(self.head, ScoreHead):
+            raise RequestError(
+                "This model scores pairs of texts and has no embeddings: POST /v1/rerank",
+                code="no_embeddings",
+            )
+        raise RequestError(
+            "This model was compiled by a version without embeddings. Compile it again: "
+            "wherry compile MODEL -o DIR",
+            code="no_embeddings",
+        )
+
+    @property
+    def _longest(self) -> int:
+        return min(self.planner.context, self.pooling.max_tokens or self.planner.context)
+
+    def _encoded(
+        self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        caller.check()
+        try:
+            return self.planner.tokenizer.encode_at_most(
+                text, self._longest, caller, add_special_tokens=add_special_tokens
+            )
+        except TooManyTokens as e:
+            raise self._too_long(field, f"{e.at_least} tokens or more") from e
+
+    def _check(self, ids: Sequence[int], field: str) -> None:
+        if not ids:
+            raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
+        if len(ids) > self._longest:
+            raise self._too_long(field, f"{len(ids)} tokens")
+        vocab = self.planner.vocab_size
+        if (worst := max(ids)) >= vocab or min(ids) < 0:
+            raise RequestError(
+                f"{field} holds token {worst}; ids go from 0 to {vocab - 1}", param=field
+            )
+
+    def _too_long(self, field: str, found: str) -> RequestError:
+        return RequestError(
+            f"This model reads at most {self._longest} tokens; {field} has {found}. Shorten it.",
+            param=field,
+            code="context_length_exceeded",
+        )
+
+
+def _written(
+    template: ChatTemplate, query: str, document: str, instruction: str | None, caller: Caller
+) -> str:
+    """The template of a reranker knows these roles, as sentence-transformers writes them."""
+    messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
+    if instruction is not None:
+        messages.insert(0, {"role": "system", "content": instruction})
+    return template.render(messages, caller=caller)

@@ -1,0 +1,142 @@
+"""Folders of sentence-transformers: what is read, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from wherry.compiler.api import convert_model
+from wherry.compiler.load import describe
+from wherry.compiler.sentence_transformers import head_of
+from wherry.errors import ModelError
+from wherry.head import HEAD, EmbeddingHead, ScoreHead, read_head
+
+from ..support.tiny_embedder import NO, PROMPT, YES, make
+
+EMBEDS = ("Pooling", "Normalize")
+
+
+def edit(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_an_embedding_model(tmp_path):
+    made = make(tmp_path / "model", EMBEDS)
+    (made.folder / "sentence_bert_config.json").write_text('{"max_seq_length": 100}')
+    head = head_of(made.folder)
+    prompts = {"query": PROMPT, "document": ""}
+    assert head == EmbeddingHead(normalize=True, max_tokens=100, prompts=prompts)
+    assert describe(made.folder).entries == ("embed",)
+    out = convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+    assert read_head(out) == head
+    assert describe(out).entries == ("embed",)  # and its modules.json is not there any more
+    assert not (out / "modules.json").exists()
+
+
+def test_another_prompt_makes_the_weights_folder_anew(tmp_path):
+    made = make(tmp_path / "model", EMBEDS)
+    out = convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+    edit(made.folder / "config_sentence_transformers.json", prompts={"query": "w5 "})
+    convert_model(str(made.folder), out, quant="q0f32")
+    assert read_head(out).prompts == {"query": "w5 "}
+    (out / HEAD).write_text("{}")
+    convert_model(str(made.folder), out, quant="q0f32")
+    assert read_head(out).prompts == {"query": "w5 "}
+
+
+def test_without_normalisation(tmp_path):
+    assert head_of(make(tmp_path, ("Pooling",)).folder).normalize is False
+
+
+def test_a_reranker(tmp_path):
+    made = make(tmp_path, ("LogitScore",))
+    assert head_of(made.folder) == ScoreHead(yes=YES, no=NO)
+    assert describe(made.folder).entries == ("forward",)
+
+
+def test_a_plain_model_has_both_entries(tmp_path):
+    described = describe(make(tmp_path).folder)
+    assert described.head is None
+    assert described.entries == ("forward", "embed")
+
+
+def test_a_model_that_was_saved_without_its_head(tmp_path):
+    """AutoModel.save_pretrained: "Qwen3Model" in the configuration, names without "model."."""
+    made = make(tmp_path / "model")
+    made.model.base_model.save_pretrained(tmp_path / "bare")
+    assert json.loads((tmp_path / "bare" / "config.json").read_text())["architectures"] == [
+        "Qwen3Model"
+    ]
+    assert describe(tmp_path / "bare").entries == ("embed",)
+    convert_model(str(tmp_path / "bare"), tmp_path / "out", quant="q0f32")
+
+
+def test_an_embedding_model_that_kept_its_head(tmp_path):
+    made = make(tmp_path / "model", EMBEDS)
+    made.model.save_pretrained(made.folder)  # with lm_head and "model."
+    convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+
+
+def test_reading_stays_strict(tmp_path):
+    made = make(tmp_path / "model", EMBEDS)
+    (made.folder / "modules.json").unlink()
+    with pytest.raises(ModelError, match=r"missing: model\.embed_tokens\.weight"):
+        convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "said"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True}, "found mean and lasttoken"),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode_lasttoken": False},
+            "found none, supported",
+        ),
+        ("1_Pooling/config.json", {"pooling_mode": "cls"}, "lasttoken and cls"),
+        ("config_sentence_transformers.json", {"prompts": {"query": 7}}, "prompts of config_sent"),
+        ("config_sentence_transformers.json", {"default_prompt_name": "x"}, "'x', of no prompt"),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "do_lower_case"),
+        ("sentence_bert_config.json", {"max_seq_length": -1}, "max_seq_length"),
+    ],
+)
+def test_what_cannot_be(tmp_path, file, values, said):
+    made = make(tmp_path, EMBEDS)
+    path = made.folder / file
+    if not path.exists():
+        path.write_text("{}")
+    edit(path, **values)
+    with pytest.raises(ModelError, match=said):
+        head_of(made.folder)
+
+
+def test_newer_pooling_files(tmp_path):
+    made = make(tmp_path, EMBEDS)
+    newer = {"embedding_dimension": 64, "pooling_mode": "lasttoken", "include_prompt": True}
+    (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
+    assert head_of(made.folder) is not None
+
+
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ('[{"type": "a.Transformer"}, {"type": "a.Pooling"}, {"type": "a.Dense"}]', "Dense"),
+        ("[]", r"\(none\)"),
+        ("{", "cannot be read"),
+        ('{"a": 1}', "no list of objects"),
+        ('[{"type": "Transformer"}, {"type": "Pooling", "path": "../1_Pooling"}]', "no folder"),
+    ],
+)
+def test_modules_that_are_not_known(tmp_path, modules, said):
+    made = make(tmp_path, EMBEDS)
+    (made.folder / "modules.json").write_text(modules)
+    with pytest.raises(ModelError, match=said):
+        head_of(made.folder)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"kind": "embedding", "pooling": "mean"}', "[]"])
+def test_a_damaged_record(tmp_path, text):
+    (tmp_path / HEAD).write_text(text)
+    with pytest.raises(ModelError, match=HEAD):
+        read_head(tmp_path)
