@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from ..answer.generation import Generation
 from ..answer.reply import Reply, Streaming
-from ..async_engine import AsyncStream, begin, collect
+from ..async_engine import AsyncStream, attended, begin, collect
 from ..core.dispatcher import AsyncSink
 from ..load.model import LoadedModel
 from ..request.caller import Caller
@@ -32,13 +32,19 @@ IGNORED_HEADER = "X-Wherry-Ignored"
 CLIENT_GONE = 499  # as nginx logs it; nobody receives it
 
 
-class Asked(Protocol):
+class ForModel(Protocol):
     """A request of any protocol."""
 
     model: str  # "": the server's default
+
+
+class Asked(ForModel, Protocol):
+    """One whose answer a model writes."""
+
     stream: bool | None
 
 
+M = TypeVar("M", bound=ForModel)
 A = TypeVar("A", bound=Asked)
 Planned = tuple[Plan, Reply[Any, Any]]
 
@@ -90,26 +96,70 @@ class Pipeline:
     async def _begin(
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
     ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
-        # One long request at a time: what holds the interpreter's lock there holds it but once.
-        lane = self._long_requests if len(body) > LONG_BODY else None
-
-        def parsed() -> A:
-            return endpoint.parse(parse_json(body))
-
-        if len(body) <= _SHORT_BODY:
-            request = parsed()
-        else:
-            request = await asyncio.get_running_loop().run_in_executor(lane, parsed)
-        served = await held.enter_async_context(
-            self.models.lease(request.model, endpoint.keep_alive(request))
-        )
-        request.model = served.name
-        loaded = served.loaded
+        request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
 
         def plan(caller: Caller) -> Planned:
             return endpoint.plan(loaded, request, caller)
 
-        return request, *await begin(loaded, plan, lane)
+        return request, *await begin(loaded, plan, self._lane(body))
+
+    async def computed(
+        self,
+        http: Request,
+        parse: Callable[[Any], M],
+        work: Callable[[LoadedModel, M, Caller], Any],
+    ) -> Response:
+        """The answer to a request that needs what a model brings, and not its core.
+
+        Args:
+            http: the request.
+            parse: the body's JSON as a request; may raise RequestError.
+            work: makes what is answered, as JSON; runs on a thread.
+
+        Raises:
+            ApiError: no model has the name.
+            RequestError: the request cannot be served.
+        """
+        body = await body_of(http)
+        async with AsyncExitStack() as held:
+
+            async def compute() -> bytes:
+                request, loaded = await self._leased(body, parse, held)
+                current().model = request.model
+                return await attended(
+                    lambda caller: encoded(work(loaded, request, caller)), self._lane(body)
+                )
+
+            try:
+                content = await while_connected(http.receive, compute())
+            except ClientGone:
+                current().error = "client_gone"
+                return Response(status_code=CLIENT_GONE)
+        return Response(content, media_type="application/json")
+
+    async def _leased(
+        self,
+        body: bytes,
+        parse: Callable[[Any], M],
+        held: AsyncExitStack,
+        keep_alive: Callable[[M], float | None] = lambda _: None,
+    ) -> tuple[M, LoadedModel]:
+        def parsed() -> M:
+            return parse(parse_json(body))
+
+        if len(body) <= _SHORT_BODY:
+            request = parsed()
+        else:
+            loop = asyncio.get_running_loop()
+            request = await loop.run_in_executor(self._lane(body), parsed)
+        lease = self.models.lease(request.model, keep_alive(request))
+        served = await held.enter_async_context(lease)
+        request.model = served.name
+        return request, served.loaded
+
+    def _lane(self, body: bytes) -> ThreadPoolExecutor | None:
+        # One long request at a time: what holds the interpreter's lock there holds it but once.
+        return self._long_requests if len(body) > LONG_BODY else None
 
 
 async def _respond(
