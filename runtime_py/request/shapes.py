@@ -216,14 +216,26 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
 }
 
 R = TypeVar("R", bound=SamplingRequest)
+V = TypeVar("V", bound=BaseModel)
 
 
 def parse(kind: type[R], fields: Any) -> R:
     """Validate a request's fields.
 
     Raises:
-        RequestError: a field is missing or out of range, or its neglect would change the answer;
-            the message lists all of them, `param` is the first.
+        RequestError: see `validated` and `refuse`.
+    """
+    request = validated(kind, fields)
+    refuse(request, _MEANINGFUL)
+    return request
+
+
+def validated(kind: type[V], fields: Any) -> V:
+    """A request of any protocol.
+
+    Raises:
+        RequestError: a field is missing or out of range; the message lists all of them, `param` is
+            the first.
     """
     if isinstance(fields, Mapping) and len(fields) > MAX_FIELDS:
         raise RequestError(f"The request has {len(fields)} fields; at most {MAX_FIELDS} are read")
@@ -234,13 +246,25 @@ def parse(kind: type[R], fields: Any) -> R:
             param=where or None,
         )
     try:
-        request = kind.model_validate(fields)
+        return kind.model_validate(fields)
     except ValidationError as e:
         raise request_error(e) from e
+
+
+def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse fields that are not known here, and whose neglect would change the answer.
+
+    Args:
+        request: with its unknown fields.
+        meaningful: their names, each with the values that ask for nothing.
+
+    Raises:
+        RequestError: naming them all.
+    """
     extra = request.model_extra or {}
     refused = [
         name
-        for name, harmless in _MEANINGFUL.items()
+        for name, harmless in meaningful.items()
         if extra.get(name) is not None and extra[name] not in harmless
     ]
     if refused:
@@ -250,7 +274,6 @@ def parse(kind: type[R], fields: Any) -> R:
             param=refused[0],
             code="unsupported_parameter",
         )
-    return request
 
 
 def _half_a_character(fields: Any) -> str | None:
@@ -292,7 +315,7 @@ def request_error(error: ValidationError) -> RequestError:
     return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 
 
-def ignored(request: SamplingRequest) -> list[str]:
+def ignored(request: BaseModel) -> list[str]:
     """Names of the fields that were sent and have no effect."""
     extra = [n for n, value in (request.model_extra or {}).items() if value is not None]
     return sorted([*extra, *request.unused])
