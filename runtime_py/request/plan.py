@@ -17,6 +17,7 @@ from ..text.tokenizer import Tokenizer, TooManyTokens
 from ..tools.dialect import Dialect
 from ..tools.talk import Talk
 from .caller import Caller
+from .continuation import marked, up_to
 from .errors import RequestError
 from .sampling_fields import SamplingPlanner
 from .shapes import ChatRequest, CompletionRequest, SamplingRequest
@@ -91,7 +92,8 @@ class Planner:
         if predicted := _predicted_text(request):
             predicted = predicted[: MAX_PREDICTED * self.context]
             params = replace(params, prediction=tuple(self._prediction(predicted, caller)))
-        plan = self._plan(request, [prompt], params, wanted, "messages", continues=False)
+        continues = bool(request.continue_final_message)
+        plan = self._plan(request, [prompt], params, wanted, "messages", continues=continues)
         return replace(
             plan,
             parser=talk.parser(text),
@@ -116,9 +118,15 @@ class Planner:
                 code="no_chat_template",
             )
         talk = Talk(request, self.dialect or Dialect(self.template), self.tokenizer)
-        text = self.template.render(talk.messages, variables=talk.variables, caller=caller)
+        messages, mark = marked(request, talk.messages)
+        text = self.template.render(
+            messages,
+            add_generation_prompt=not mark and request.add_generation_prompt is not False,
+            variables=talk.variables,
+            caller=caller,
+        )
         caller.check()
-        return talk, text
+        return talk, up_to(mark, text)
 
     def _prediction(self, text: str, caller: Caller) -> list[int]:
         caller.check()

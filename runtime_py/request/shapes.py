@@ -181,6 +181,9 @@ class ChatRequest(SamplingRequest):
     reasoning_format: Literal["auto", "none"] | None = None
     include_reasoning: bool | None = None  # false: it is left out of the answer
     chat_template_kwargs: dict[str, Any] | None = None  # variables of the template; before all
+    # vLLM's: whether the assistant's turn is opened, and whether its last message goes on instead.
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
 
 
 _TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
