@@ -13,6 +13,7 @@ from ..base_engine import BaseEngine
 from ..engine import MLCEngine
 from .catalog.catalog import Catalog
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
+from .endpoints.anthropic.paths import Anthropic
 from .endpoints.metrics import MetricsPage
 from .endpoints.ollama.models import OllamaModels
 from .endpoints.ollama.ollama import Ollama
@@ -113,6 +114,7 @@ def create_app(
         MetricsPage(models, exposition),
         document,
         OpenAI(pipeline),
+        Anthropic(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
