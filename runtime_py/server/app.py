@@ -20,6 +20,9 @@ from .endpoints.ollama.ollama import Ollama
 from .endpoints.ollama.pull import Pull
 from .endpoints.openai import OpenAI
 from .endpoints.openapi import OpenApi
+from .endpoints.responses.conversations import Conversations
+from .endpoints.responses.memory import Memory
+from .endpoints.responses.paths import Responses
 from .endpoints.routes import Group
 from .endpoints.status import Status
 from .guard.browser_guard import BrowserGuard
@@ -100,20 +103,22 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(cors),
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
             allow_private_network=True,  # a page of the Internet asks whether it may come in
             expose_headers=EXPOSED,
         )
     watchers = (metrics, access_log.write, Tracing())
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
-    pipeline = Pipeline(models)
+    pipeline, memory = Pipeline(models), Memory()
     document = OpenApi(models, has_keys=bool(keys))
     groups = (
         status,
         MetricsPage(models, exposition),
         document,
         OpenAI(pipeline),
+        Responses(pipeline, memory),
+        Conversations(memory),
         Anthropic(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
