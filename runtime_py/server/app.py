@@ -25,6 +25,7 @@ from .endpoints.responses.memory import Memory
 from .endpoints.responses.paths import Responses
 from .endpoints.routes import Group
 from .endpoints.status import Status
+from .endpoints.tokenizing import Tokenizing
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import Gate
 from .guard.keys import KeyRing
@@ -120,6 +121,7 @@ def create_app(
         Responses(pipeline, memory),
         Conversations(memory),
         Anthropic(pipeline),
+        Tokenizing(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
