@@ -91,7 +91,7 @@ def _kind_of(item: Any) -> str:
     kind = item.get("type")
     if kind is None:
         return "message" if "role" in item else "item_reference" if "id" in item else "other"
-    return kind if kind in _KINDS else "other"
+    return kind if isinstance(kind, str) and kind in _KINDS else "other"
 
 
 _KINDS = frozenset(
