@@ -37,15 +37,17 @@ def marked(
 
 
 def up_to(mark: str, text: str) -> str:
-    """A prompt up to its mark.
+    """A prompt up to its mark; all of it if that is "".
 
     Raises:
         RequestError: the template left it out.
     """
+    if not mark:
+        return text
     if (end := text.rfind(mark)) < 0:
         raise RequestError(
             "The model's chat template leaves out the last message; it cannot be continued",
             param="continue_final_message",
             code="chat_template",
         )
-    return text[:end] if mark else text
+    return text[:end]

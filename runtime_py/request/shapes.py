@@ -318,10 +318,14 @@ def request_error(error: ValidationError) -> RequestError:
     return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
 
 
-def ignored(request: BaseModel) -> list[str]:
+def ignored(request: SamplingRequest) -> list[str]:
     """Names of the fields that were sent and have no effect."""
-    extra = [n for n, value in (request.model_extra or {}).items() if value is not None]
-    return sorted([*extra, *request.unused])
+    return sorted([*not_known(request), *request.unused])
+
+
+def not_known(request: BaseModel) -> list[str]:
+    """Names of the fields that were sent and that its class does not have."""
+    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
 
 
 def unknown(request: SamplingRequest) -> list[str]:

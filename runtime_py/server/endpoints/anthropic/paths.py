@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ....load.model import LoadedModel
 from ....request.caller import Caller
 from ....request.plan import Plan
-from ....request.shapes import ignored
+from ....request.shapes import not_known
 from ...pipeline import Endpoint, Pipeline
 from ...wire.errors import add_shape
 from ...wire.framing import Framing, named_event
@@ -55,7 +55,9 @@ class Anthropic:
 def _plan(
     loaded: LoadedModel, request: MessagesRequest, caller: Caller
 ) -> tuple[Plan, MessageReply]:
-    plan, _ = loaded.chat(chat_request(request), caller)
+    chat = chat_request(request)
+    plan, _ = loaded.chat(chat, caller)
+    request.note_unused(chat.unused)
     (job,) = plan.jobs
     room = job.params.max_tokens  # up to the end of the context: more may be asked for
     params = replace(job.params, max_tokens=min(room, request.max_tokens))
@@ -70,10 +72,10 @@ def _count(loaded: LoadedModel, request: CountRequest, caller: Caller) -> dict[s
 
 
 def _ignored(request: MessagesRequest) -> list[str]:
-    names = ignored(request)
+    names = [*not_known(request), *request.unused]
     if request.thinking and "budget_tokens" in (request.thinking.model_extra or {}):
         names.append("thinking.budget_tokens")
-    return names
+    return sorted(names)
 
 
 MESSAGES = Endpoint(parse_messages, _plan, FRAMING, _ignored)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
 from ....request.counts import at_most
 from ....request.shapes import MAX_MESSAGES, MAX_PARTS, StopString
@@ -149,6 +150,16 @@ class CountRequest(_Shape):
     output_config: OutputConfig | None = None
     output_format: dict[str, Any] | None = None  # the older name of output_config.format
 
+    @property
+    def thinks(self) -> bool:
+        """Whether thinking is asked for."""
+        return self.thinking is not None and self.thinking.type != "disabled"
+
+    @property
+    def effort(self) -> str | None:
+        """How much of it."""
+        return self.output_config.effort if self.output_config else None
+
 
 class MessagesRequest(CountRequest):
     """POST /v1/messages."""
@@ -160,6 +171,19 @@ class MessagesRequest(CountRequest):
     top_p: float | None = Field(None, gt=0, le=1)
     top_k: int | None = Field(None, ge=-1, lt=2**31)
     metadata: Metadata | None = None
+    _unused: list[str] = PrivateAttr(default_factory=list)
+
+    def note_unused(self, names: Sequence[str]) -> None:
+        """Remember which fields of the chat that was made of it have no effect with this model."""
+        if self.effort and ("reasoning_effort" in names or not self.thinks):
+            self._unused.append("output_config.effort")
+        if self.thinks and "enable_thinking" in names:
+            self._unused.append("thinking")
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """Fields that have no effect with this model; known when it is planned."""
+        return self._unused
 
 
 # Fields whose neglect would change the answer; each with the values that ask for nothing.

@@ -75,12 +75,11 @@ def chat_request(request: CountRequest) -> ChatRequest:
 
 def _thinking(request: CountRequest) -> dict[str, Any]:
     """Programs that do not ask for thinking do not expect it in the answer."""
-    wanted = request.thinking is not None and request.thinking.type != "disabled"
-    effort = request.output_config.effort if request.output_config else None
+    wanted = request.thinks
     return {
         "enable_thinking": wanted,
         "include_reasoning": wanted,
-        "reasoning_effort": effort if wanted else None,
+        "reasoning_effort": request.effort if wanted else None,
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
 from ....core.interface import MAX_TOP_LOGPROBS
 from ....request.counts import at_most
@@ -181,6 +182,18 @@ class ResponsesRequest(CountRequest, SamplingFields):
     safety_identifier: str | None = Field(None, max_length=1024)
     background: bool | None = None
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
+
+    _unused: list[str] = PrivateAttr(default_factory=list)
+
+    def note_unused(self, names: Sequence[str]) -> None:
+        """Remember which fields of the chat that was made of it have no effect with this model."""
+        if "reasoning_effort" in names:
+            self._unused.append("reasoning.effort")
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """Fields that have no effect with this model; known when it is planned."""
+        return self._unused
 
     @property
     def wants_logprobs(self) -> bool:

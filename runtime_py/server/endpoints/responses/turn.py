@@ -14,7 +14,7 @@ from ....request.caller import Caller
 from ....request.errors import RequestError
 from ....request.plan import Plan
 from ....request.sampling_fields import SamplingFields
-from ....request.shapes import ChatRequest, ignored, parse, refuse, validated
+from ....request.shapes import ChatRequest, not_known, parse, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
 from .items import Json, kept_items, messages_of, new_id
@@ -70,8 +70,8 @@ def _check(request: CountRequest) -> None:
 def ignored_fields(request: ResponsesRequest) -> list[str]:
     """Names of what was sent and has no effect."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
-    inner = [f"{name}.{n}" for name, shape in nested if shape for n in ignored(shape)]
-    return ignored(request) + inner
+    inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
+    return sorted([*not_known(request), *inner, *request.unused])
 
 
 class Turn:
@@ -92,7 +92,9 @@ class Turn:
     ) -> tuple[Plan, ResponseReply]:
         """What the model is asked, and the shapes of the answer."""
         before, new = self._items(request)
-        plan, _ = loaded.chat(_chat(request, before + new), caller)
+        chat = _chat(request, before + new)
+        plan, _ = loaded.chat(chat, caller)
+        request.note_unused(chat.unused)
         head = _head(request, plan)
         before_, new_ = encoded_items(before), encoded_items(new)
 
