@@ -77,6 +77,31 @@ async def _in_thread(
         raise
 
 
+async def attended(
+    work: Callable[[Caller], Result],
+    executor: Executor | None = None,
+    *,
+    undo: Callable[[Result], None] = lambda _: None,
+) -> Result:
+    """Run `work` on a thread; it may ask its argument whether anybody still waits.
+
+    Args:
+        work: is not begun for a caller who has gone.
+        executor: whose thread; None: the loop's.
+        undo: called with what was made for a caller who went meanwhile.
+    """
+    caller = Caller()
+
+    def begun() -> Result:
+        caller.check()
+        return work(caller)
+
+    try:
+        return await _in_thread(begun, undo, executor)
+    finally:
+        caller.gone = True  # of no consequence if all is made
+
+
 def _has_failed(future: asyncio.Future[Any]) -> bool:
     return future.cancelled() or future.exception() is not None
 
@@ -97,18 +122,14 @@ async def begin(
         RequestError: it cannot be served.
         BusyError: the queue is full.
     """
-    sink, caller = AsyncSink(), Caller()
+    sink = AsyncSink()
 
-    def submit() -> tuple[Generation, Reply[Whole, Chunk]]:
-        caller.check()
+    def submit(caller: Caller) -> tuple[Generation, Reply[Whole, Chunk]]:
         plan, reply = make(caller)
         caller.check()
         return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True), reply
 
-    try:
-        generation, reply = await _in_thread(submit, lambda made: made[0].close(), executor)
-    finally:
-        caller.gone = True  # of no consequence if all is made
+    generation, reply = await attended(submit, executor, undo=lambda made: made[0].close())
     return generation, sink, reply
 
 

@@ -66,7 +66,7 @@ class Assembler:
             if self.finish is None:
                 parts += self._parsed(event)
         delta.parts = joined(parts)
-        delta.finish = self.finish
+        delta.finish, delta.stop = self.finish, self._stops.found
         if self._wants_logprobs:
             delta.logprobs = self._released()
         return delta

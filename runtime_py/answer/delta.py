@@ -27,12 +27,14 @@ class Delta:
         logprobs: of all tokens whose text is out, markers of calls and of reasoning too.
         finish: why it ended; None while it goes on. "tool_calls" if it came to its end by itself
             and tools were called.
+        stop: the stop string that ended it; None if none has.
     """
 
     index: int
     parts: list[Part] = field(default_factory=list)
     logprobs: list[LoggedToken] = field(default_factory=list)
     finish: FinishReason | None = None
+    stop: str | None = None
 
     @property
     def text(self) -> str:

@@ -94,17 +94,20 @@ class ChatReply(_Common):
         return "stop" if self._forced and reason == "tool_calls" else reason
 
     def _logprobs(self, tokens: Iterable[LoggedToken]) -> ChatLogprobs:
-        return ChatLogprobs(
-            [
-                TokenLogprob(
-                    _text(t.piece),
-                    t.logprob or 0.0,  # chats echo nothing: there always is one
-                    list(t.piece),
-                    [TopLogprob(_text(piece), p, list(piece)) for piece, p in t.top],
-                )
-                for t in tokens
-            ]
+        return ChatLogprobs(token_logprobs(tokens))
+
+
+def token_logprobs(tokens: Iterable[LoggedToken]) -> list[TokenLogprob]:
+    """Tokens of a chat."""
+    return [
+        TokenLogprob(
+            _text(t.piece),
+            t.logprob or 0.0,  # chats echo nothing: there always is one
+            list(t.piece),
+            [TopLogprob(_text(piece), p, list(piece)) for piece, p in t.top],
         )
+        for t in tokens
+    ]
 
 
 class CompletionReply(_Common):

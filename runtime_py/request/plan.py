@@ -17,6 +17,7 @@ from ..text.tokenizer import Tokenizer, TooManyTokens
 from ..tools.dialect import Dialect
 from ..tools.talk import Talk
 from .caller import Caller
+from .continuation import marked, up_to
 from .errors import RequestError
 from .sampling_fields import SamplingPlanner
 from .shapes import ChatRequest, CompletionRequest, SamplingRequest
@@ -78,17 +79,8 @@ class Planner:
             RequestError: no template, content that is not text, too long for the context, or a
                 schema that cannot be enforced.
         """
-        if self.template is None:
-            raise RequestError(
-                "This model has no chat template. Use completions: POST /v1/completions, or "
-                "engine.completions.create(prompt=...).",
-                param="messages",
-                code="no_chat_template",
-            )
-        talk = Talk(request, self.dialect or Dialect(self.template), self.tokenizer)
-        text = self.template.render(talk.messages, variables=talk.variables, caller=caller)
-        caller.check()
-        prompt = self._encoded(text, caller, "messages", add_special_tokens=False)
+        talk, text = self._rendered(request, caller)
+        prompt = self.encoded(text, caller, "messages", add_special_tokens=False)
         asked = request.max_completion_tokens or request.max_tokens or 0
         wanted = bool(request.logprobs)
         if request.top_logprobs and not wanted:
@@ -100,7 +92,8 @@ class Planner:
         if predicted := _predicted_text(request):
             predicted = predicted[: MAX_PREDICTED * self.context]
             params = replace(params, prediction=tuple(self._prediction(predicted, caller)))
-        plan = self._plan(request, [prompt], params, wanted, "messages", continues=False)
+        continues = bool(request.continue_final_message)
+        plan = self._plan(request, [prompt], params, wanted, "messages", continues=continues)
         return replace(
             plan,
             parser=talk.parser(text),
@@ -108,6 +101,32 @@ class Planner:
             show_reasoning=request.include_reasoning is not False,
             forced=talk.forced,
         )
+
+    def prompt_of(
+        self, request: ChatRequest, caller: Caller, *, add_special_tokens: bool = False
+    ) -> list[int]:
+        """The tokens of a chat's messages, in the model's template; raises as `chat`."""
+        _, text = self._rendered(request, caller)
+        return self.encoded(text, caller, "messages", add_special_tokens=add_special_tokens)
+
+    def _rendered(self, request: ChatRequest, caller: Caller) -> tuple[Talk, str]:
+        if self.template is None:
+            raise RequestError(
+                "This model has no chat template. Use completions: POST /v1/completions, or "
+                "engine.completions.create(prompt=...).",
+                param="messages",
+                code="no_chat_template",
+            )
+        talk = Talk(request, self.dialect or Dialect(self.template), self.tokenizer)
+        messages, mark = marked(request, talk.messages)
+        text = self.template.render(
+            messages,
+            add_generation_prompt=not mark and request.add_generation_prompt is not False,
+            variables=talk.variables,
+            caller=caller,
+        )
+        caller.check()
+        return talk, up_to(mark, text)
 
     def _prediction(self, text: str, caller: Caller) -> list[int]:
         caller.check()
@@ -122,7 +141,7 @@ class Planner:
                 cannot be enforced.
         """
         prompts = [
-            self._encoded(p, caller, "prompt") if isinstance(p, str) else p
+            self.encoded(p, caller, "prompt") if isinstance(p, str) else p
             for p in prompts_of(request.prompt)
         ]
         asked = request.max_tokens or COMPLETION_MAX_TOKENS
@@ -135,9 +154,15 @@ class Planner:
         plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
         return replace(plan, echo=bool(request.echo))
 
-    def _encoded(
+    def encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
     ) -> list[int]:
+        """The tokens of a text; of one that is far too long not all are made.
+
+        Raises:
+            Abandoned: the caller has gone.
+            RequestError: it is far too long for the context.
+        """
         caller.check()
         try:
             return self.tokenizer.encode_at_most(

@@ -183,6 +183,9 @@ class ChatRequest(SamplingRequest):
     reasoning_format: Literal["auto", "none"] | None = None
     include_reasoning: bool | None = None  # false: it is left out of the answer
     chat_template_kwargs: dict[str, Any] | None = None  # variables of the template; before all
+    # vLLM's: whether the assistant's turn is opened, and whether its last message goes on instead.
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
 
 
 _TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
@@ -218,14 +221,26 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
 }
 
 R = TypeVar("R", bound=RequestShape)
+V = TypeVar("V", bound=BaseModel)
 
 
 def parse(kind: type[R], fields: Any) -> R:
     """Validate a request's fields.
 
     Raises:
-        RequestError: a field is missing or out of range, or its neglect would change the answer;
-            the message lists all of them, `param` is the first.
+        RequestError: see `validated` and `refuse`.
+    """
+    request = validated(kind, fields)
+    refuse(request, _MEANINGFUL)
+    return request
+
+
+def validated(kind: type[V], fields: Any) -> V:
+    """A request of any protocol.
+
+    Raises:
+        RequestError: a field is missing or out of range; the message lists all of them, `param` is
+            the first.
     """
     if isinstance(fields, Mapping) and len(fields) > MAX_FIELDS:
         raise RequestError(f"The request has {len(fields)} fields; at most {MAX_FIELDS} are read")
@@ -236,13 +251,25 @@ def parse(kind: type[R], fields: Any) -> R:
             param=where or None,
         )
     try:
-        request = kind.model_validate(fields)
+        return kind.model_validate(fields)
     except ValidationError as e:
         raise request_error(e) from e
+
+
+def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse fields that are not known here, and whose neglect would change the answer.
+
+    Args:
+        request: with its unknown fields.
+        meaningful: their names, each with the values that ask for nothing.
+
+    Raises:
+        RequestError: naming them all.
+    """
     extra = request.model_extra or {}
     refused = [
         name
-        for name, harmless in _MEANINGFUL.items()
+        for name, harmless in meaningful.items()
         if extra.get(name) is not None and extra[name] not in harmless
     ]
     if refused:
@@ -252,7 +279,6 @@ def parse(kind: type[R], fields: Any) -> R:
             param=refused[0],
             code="unsupported_parameter",
         )
-    return request
 
 
 def _half_a_character(fields: Any) -> str | None:
@@ -296,8 +322,12 @@ def request_error(error: ValidationError) -> RequestError:
 
 def ignored(request: RequestShape) -> list[str]:
     """Names of the fields that were sent and have no effect."""
-    extra = [n for n, value in (request.model_extra or {}).items() if value is not None]
-    return sorted([*extra, *request.unused])
+    return sorted([*not_known(request), *request.unused])
+
+
+def not_known(request: BaseModel) -> list[str]:
+    """Names of the fields that were sent and that its class does not have."""
+    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
 
 
 def unknown(request: RequestShape) -> list[str]:

@@ -13,14 +13,20 @@ from ..base_engine import BaseEngine
 from ..engine import MLCEngine
 from .catalog.catalog import Catalog
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
+from .endpoints.anthropic.paths import Anthropic
 from .endpoints.metrics import MetricsPage
 from .endpoints.ollama.models import OllamaModels
 from .endpoints.ollama.ollama import Ollama
 from .endpoints.ollama.pull import Pull
 from .endpoints.openai import OpenAI
 from .endpoints.openapi import OpenApi
+from .endpoints.responses.conversations import Conversations
+from .endpoints.responses.memory import Memory
+from .endpoints.responses.paths import Responses
+from .endpoints.responses.tenants import Tenants
 from .endpoints.routes import Group
 from .endpoints.status import Status
+from .endpoints.tokenizing import Tokenizing
 from .endpoints.vectors import Vectors
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import Gate
@@ -100,14 +106,15 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(cors),
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
             allow_private_network=True,  # a page of the Internet asks whether it may come in
             expose_headers=EXPOSED,
         )
     watchers = (metrics, access_log.write, Tracing())
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
-    pipeline = Pipeline(models)
+    pipeline, memory = Pipeline(models), Memory()
+    tenants = Tenants(apart=bool(keys))
     document = OpenApi(models, has_keys=bool(keys))
     groups = (
         status,
@@ -115,6 +122,10 @@ def create_app(
         document,
         OpenAI(pipeline),
         Vectors(pipeline),
+        Responses(pipeline, memory, tenants),
+        Conversations(memory, tenants),
+        Anthropic(pipeline),
+        Tokenizing(pipeline),
         Ollama(pipeline),
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),

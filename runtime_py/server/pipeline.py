@@ -15,7 +15,7 @@ from starlette.responses import Response
 from ..answer.generation import Generation
 from ..answer.reply import Reply, Streaming
 from ..answer.vectors import VectorPlan
-from ..async_engine import AsyncStream, begin, collect, gather
+from ..async_engine import AsyncStream, attended, begin, collect, gather
 from ..core.dispatcher import AsyncSink
 from ..load.model import LoadedModel
 from ..load.vectors import VectorModel
@@ -121,6 +121,7 @@ class Pipeline:
             try:
                 return await while_connected(http.receive, self._gather(body, endpoint, held))
             except ClientGone:
+                current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
             except asyncio.CancelledError as e:  # the server ends, and has waited long enough
                 raise shutting_down() from e
@@ -129,6 +130,7 @@ class Pipeline:
         self, body: bytes, endpoint: VectorEndpoint[M], held: AsyncExitStack
     ) -> Response:
         request, loaded = await self._leased(body, endpoint.parse, held)
+        current().model = request.model
 
         def plan(caller: Caller) -> VectorPlan[Any]:
             return endpoint.plan(loaded.vectors, request, caller)
@@ -137,6 +139,40 @@ class Pipeline:
         content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))
         headers = _ignored_header(endpoint.ignored(request))
         return Response(content, media_type="application/json", headers=headers)
+
+    async def computed(
+        self,
+        http: Request,
+        parse: Callable[[Any], M],
+        work: Callable[[LoadedModel, M, Caller], Any],
+    ) -> Response:
+        """The answer to a request that needs what a model brings, and not its core.
+
+        Args:
+            http: the request.
+            parse: the body's JSON as a request; may raise RequestError.
+            work: makes what is answered, as JSON; runs on a thread.
+
+        Raises:
+            ApiError: no model has the name.
+            RequestError: the request cannot be served.
+        """
+        body = await body_of(http)
+        async with AsyncExitStack() as held:
+
+            async def compute() -> bytes:
+                request, loaded = await self._leased(body, parse, held)
+                current().model = request.model
+                return await attended(
+                    lambda caller: encoded(work(loaded, request, caller)), self._lane(body)
+                )
+
+            try:
+                content = await while_connected(http.receive, compute())
+            except ClientGone:
+                current().error = "client_gone"
+                return Response(status_code=CLIENT_GONE)
+        return Response(content, media_type="application/json")
 
     async def _leased(
         self,

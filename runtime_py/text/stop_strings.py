@@ -65,13 +65,21 @@ class StopStrings:
     Text that may be the beginning of one is held back. Of several stop strings the one that is
     complete first counts (the longest of those that end at the same place), so the result does not
     depend on how the text was cut.
+
+    Attributes:
+        found: the stop string that ended the text; None if none has.
     """
 
     def __init__(self, automaton: StopAutomaton) -> None:
         self._automaton = automaton
         self._state = automaton.start
         self._held = ""
-        self.stopped = False
+        self.found: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether one was found; what follows it is not wanted."""
+        return self.found is not None
 
     def push(self, text: str) -> str:
         """Text that is certain to belong to the output; "" once stopped."""
@@ -81,9 +89,9 @@ class StopStrings:
         for i, char in enumerate(text):
             state = step(state, char)
             if state.ends:
-                self.stopped = True
                 text = self._held + text[: i + 1]
                 self._held = ""
+                self.found = text[len(text) - state.ends :]
                 return text[: len(text) - state.ends]
         self._state = state
         text = self._held + text

@@ -13,7 +13,7 @@ from wherry.runtime.text.stop_strings import StopAutomaton, StopStrings
 def run(stops, chunks):
     made = StopStrings(StopAutomaton(stops))
     given = [made.push(c) for c in chunks]
-    return "".join([*given, made.flush()]), made.stopped
+    return "".join([*given, made.flush()]), made.found
 
 
 def reference(stops, text):
@@ -21,8 +21,8 @@ def reference(stops, text):
     for end in range(len(text) + 1):
         begins = [end - len(s) for s in stops if s and text[:end].endswith(s)]
         if begins:
-            return text[: min(begins)], True
-    return text, False
+            return text[: min(begins)], text[min(begins) : end]
+    return text, None
 
 
 @pytest.mark.parametrize(

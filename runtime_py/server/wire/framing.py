@@ -38,6 +38,17 @@ class Framing:
         return (self.failure or self.chunk)(self.error(error))
 
 
+@dataclass(slots=True)
+class Plain(Shape):
+    """An answer, or a chunk of one, made as the dictionary that it is sent as."""
+
+    value: dict[str, Any]
+
+    def model_dump(self) -> dict[str, Any]:
+        """See Shape."""
+        return self.value
+
+
 def _json(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="surrogatepass")

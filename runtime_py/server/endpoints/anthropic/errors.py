@@ -1,0 +1,27 @@
+"""Errors in Anthropic's shape."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from ...wire.errors import ApiError
+
+_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+def body(error: ApiError) -> dict[str, Any]:
+    """The JSON of an error."""
+    kind = "api_error" if error.status_code >= 500 else "invalid_request_error"
+    return {
+        "type": "error",
+        "error": {"type": _KINDS.get(error.status_code, kind), "message": error.detail},
+        "request_id": f"req_{secrets.token_hex(12)}",
+    }

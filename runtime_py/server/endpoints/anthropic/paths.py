@@ -1,0 +1,81 @@
+"""Anthropic's paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ....load.model import LoadedModel
+from ....request.caller import Caller
+from ....request.plan import Plan
+from ....request.shapes import not_known
+from ...pipeline import Endpoint, Pipeline
+from ...wire.errors import add_shape
+from ...wire.framing import Framing, named_event
+from ..routes import Routes
+from . import errors
+from .reply import MessageReply
+from .shapes import CountRequest, MessagesRequest
+from .translate import chat_request, parse_count, parse_messages
+
+PREFIX = "/v1/messages"
+FRAMING = Framing("text/event-stream", named_event, error=errors.body)
+
+
+class Anthropic:
+    """The handlers.
+
+    Args:
+        pipeline: answers.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        add_shape(PREFIX, errors.body)
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {
+            ("POST", PREFIX): self.messages,
+            ("POST", f"{PREFIX}/count_tokens"): self.count_tokens,
+        }
+
+    async def messages(self, request: Request) -> Response:
+        """Answers messages."""
+        return await self._pipeline.answer(request, MESSAGES)
+
+    async def count_tokens(self, request: Request) -> Response:
+        """Counts the tokens that messages come to, in the model's template."""
+        return await self._pipeline.computed(request, parse_count, _count)
+
+
+def _plan(
+    loaded: LoadedModel, request: MessagesRequest, caller: Caller
+) -> tuple[Plan, MessageReply]:
+    chat = chat_request(request)
+    plan, _ = loaded.chat(chat, caller)
+    request.note_unused(chat.unused)
+    (job,) = plan.jobs
+    room = job.params.max_tokens  # up to the end of the context: more may be asked for
+    params = replace(job.params, max_tokens=min(room, request.max_tokens))
+    plan = replace(plan, jobs=[replace(job, params=params)])
+    omit = request.thinking is not None and request.thinking.display == "omitted"
+    return plan, MessageReply(request.model, cut=room < request.max_tokens, omit=omit)
+
+
+def _count(loaded: LoadedModel, request: CountRequest, caller: Caller) -> dict[str, Any]:
+    prompt = loaded.planner.prompt_of(chat_request(request), caller)
+    return {"input_tokens": len(prompt)}
+
+
+def _ignored(request: MessagesRequest) -> list[str]:
+    names = [*not_known(request), *request.unused]
+    if request.thinking and "budget_tokens" in (request.thinking.model_extra or {}):
+        names.append("thinking.budget_tokens")
+    return sorted(names)
+
+
+MESSAGES = Endpoint(parse_messages, _plan, FRAMING, _ignored)

@@ -1,0 +1,177 @@
+"""Answers in Anthropic's shapes: blocks, and the events of their growing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from ....answer.delta import Delta
+from ....answer.generation import Generation
+from ....answer.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
+from ....answer.shapes import Usage
+from ...wire.framing import Plain
+
+Json = dict[str, Any]
+
+
+class MessageReply:
+    """Answers of /v1/messages.
+
+    Args:
+        model: its name.
+        cut: whether the context ends before `max_tokens`.
+        omit: thinking has blocks, and no text in them.
+    """
+
+    def __init__(self, model: str, *, cut: bool, omit: bool) -> None:
+        self._id = f"msg_{secrets.token_hex(12)}"
+        self._model = model
+        self._full = "model_context_window_exceeded" if cut else "max_tokens"
+        self._omit = omit
+        self._blocks = _Blocks(omit=omit)
+        self._end: Json = {}
+
+    def opening(self, generation: Generation) -> list[Plain]:
+        """See Reply: the message, empty, and a ping."""
+        usage = _usage(generation.usage)
+        start = {"type": "message_start", "message": self._message([], usage, _end(None, None))}
+        return [Plain(start), Plain({"type": "ping"})]
+
+    def chunks(self, delta: Delta) -> list[Plain]:
+        """See Reply: what is new of its blocks."""
+        events = [event for part in delta.parts for event in self._blocks.push(part)]
+        if delta.finish is not None:
+            events += self._blocks.close()
+            self._end = self._end_of(delta)
+        return [Plain(event) for event in events]
+
+    def closing(self, generation: Generation) -> list[Plain]:
+        """See Reply: why it ended, and the usage."""
+        usage = _usage(generation.usage)
+        end = {"type": "message_delta", "delta": self._end, "usage": usage}
+        return [Plain(end), Plain({"type": "message_stop"})]
+
+    def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
+        """See Reply."""
+        (choice,) = choices
+        blocks = _whole_blocks(choice.parts, omit=self._omit)
+        return Plain(self._message(blocks, _usage(generation.usage), self._end_of(choice)))
+
+    def _message(self, content: list[Json], usage: Json, end: Json) -> Json:
+        head = {"id": self._id, "type": "message", "role": "assistant", "model": self._model}
+        return {**head, "content": content, **end, "usage": usage}
+
+    def _end_of(self, delta: Delta) -> Json:
+        if delta.stop is not None:
+            return _end("stop_sequence", delta.stop)
+        reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": self._full}
+        return _end(reasons[delta.finish or "stop"], None)
+
+
+class _Blocks:
+    """The events of blocks that grow one after the other."""
+
+    def __init__(self, *, omit: bool) -> None:
+        self._omit = omit
+        self._index = -1
+        self._open: str | None = None  # type of the block that grows
+        self._digest = hashlib.sha256()  # of the thinking
+
+    def push(self, part: Part) -> list[Json]:
+        """What a part adds."""
+        if isinstance(part, Text):
+            began = self._begin("text", {"text": ""})
+            return [*began, self._delta("text_delta", text=part.text)]
+        if isinstance(part, Reasoning):
+            began = self._begin("thinking", {"thinking": "", "signature": ""})
+            self._digest.update(part.text.encode(errors="replace"))
+            delta = [] if self._omit else [self._delta("thinking_delta", thinking=part.text)]
+            return began + delta
+        if isinstance(part, CallBegin):
+            closed = self.close()
+            return closed + self._begin("tool_use", {"id": part.id, "name": part.name, "input": {}})
+        if isinstance(part, CallArguments):
+            return [self._delta("input_json_delta", partial_json=part.text)]
+        return self.close()
+
+    def close(self) -> list[Json]:
+        """The end of the block that is open, if one is."""
+        if self._open is None:
+            return []
+        events: list[Json] = []
+        if self._open == "thinking":
+            events.append(self._delta("signature_delta", signature=_signature(self._digest)))
+            self._digest = hashlib.sha256()
+        self._open = None
+        return [*events, {"type": "content_block_stop", "index": self._index}]
+
+    def _begin(self, kind: str, fields: Json) -> list[Json]:
+        if self._open == kind and kind != "tool_use":
+            return []
+        closed = self.close()
+        self._index += 1
+        self._open = kind
+        block = {"type": kind, **fields}
+        start = {"type": "content_block_start", "index": self._index, "content_block": block}
+        return [*closed, start]
+
+    def _delta(self, kind: str, **fields: str) -> Json:
+        delta = {"type": kind, **fields}
+        return {"type": "content_block_delta", "index": self._index, "delta": delta}
+
+
+def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
+    """The blocks of an answer whose neighbouring parts are joined."""
+    blocks: list[Json] = []
+    for part in parts:
+        if isinstance(part, Text):
+            blocks.append({"type": "text", "text": part.text})
+        elif isinstance(part, Reasoning):
+            signature = _signature(hashlib.sha256(part.text.encode(errors="replace")))
+            shown = "" if omit else part.text
+            blocks.append({"type": "thinking", "thinking": shown, "signature": signature})
+        elif isinstance(part, CallBegin):
+            blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": {}})
+        elif isinstance(part, CallArguments):
+            blocks[-1]["input"] = _object(part.text)
+        else:
+            assert isinstance(part, CallEnd)
+    return blocks
+
+
+def _object(arguments: str) -> Json:
+    """The arguments as far as they go: those of a call may be cut off, or damaged."""
+    try:
+        found = from_json(arguments, allow_partial="trailing-strings", allow_inf_nan=False)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _signature(digest: Any) -> str:
+    """Clients hand it back with the thinking; here it is a checksum that nobody asks for."""
+    return base64.b64encode(digest.digest()).decode()
+
+
+def _end(reason: str | None, sequence: str | None) -> Json:
+    return {"stop_reason": reason, "stop_sequence": sequence}
+
+
+def _usage(usage: Usage) -> Json:
+    """Tokens; those that were read from the cache are not in `input_tokens`."""
+    cached = usage.prompt_tokens_details.cached_tokens
+    return {
+        "input_tokens": usage.prompt_tokens - cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {
+            "thinking_tokens": usage.completion_tokens_details.reasoning_tokens
+        },
+        "service_tier": "standard",
+    }

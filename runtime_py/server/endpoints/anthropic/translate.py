@@ -1,0 +1,195 @@
+"""From Anthropic's request to a chat's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ....request.errors import RequestError
+from ....request.shapes import ChatRequest, parse, refuse, validated
+from .shapes import (
+    MEANINGFUL,
+    CountRequest,
+    MessagesRequest,
+    OtherBlock,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+)
+
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def parse_messages(fields: Any) -> MessagesRequest:
+    """The body of /v1/messages.
+
+    Raises:
+        RequestError: a field is missing or out of range, or its neglect would change the answer.
+    """
+    request = validated(MessagesRequest, fields)
+    refuse(request, MEANINGFUL)
+    return request
+
+
+def parse_count(fields: Any) -> CountRequest:
+    """The body of /v1/messages/count_tokens; raises as `parse_messages`."""
+    request = validated(CountRequest, fields)
+    refuse(request, MEANINGFUL)
+    return request
+
+
+def chat_request(request: CountRequest) -> ChatRequest:
+    """The chat that is asked for; its length is not limited here.
+
+    Raises:
+        RequestError: a kind of content, or of tool, that is not supported.
+    """
+    fields: dict[str, Any] = {
+        "model": request.model,
+        "messages": list(_messages(request)),
+        **_thinking(request),
+        **_format(request),
+    }
+    if request.tools:
+        fields["tools"] = [_tool(tool, i) for i, tool in enumerate(request.tools)]
+        fields |= _choice(request.tool_choice)
+    if request.messages[-1].role == "assistant":  # the answer goes on with it
+        fields["continue_final_message"] = True
+    if isinstance(request, MessagesRequest):
+        fields |= {
+            "stream": request.stream,
+            "stop": request.stop_sequences or None,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "top_k": request.top_k,
+            "user": request.metadata.user_id if request.metadata else None,
+        }
+    return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})
+
+
+def _thinking(request: CountRequest) -> dict[str, Any]:
+    """Programs that do not ask for thinking do not expect it in the answer."""
+    wanted = request.thinks
+    return {
+        "enable_thinking": wanted,
+        "include_reasoning": wanted,
+        "reasoning_effort": request.effort if wanted else None,
+    }
+
+
+def _format(request: CountRequest) -> dict[str, Any]:
+    nested = request.output_config.format if request.output_config else None
+    name, asked = "output_config.format", nested
+    if asked is None:
+        name, asked = "output_format", request.output_format
+    if asked is None:
+        return {}
+    if asked.get("type") != "json_schema" or "schema" not in asked:
+        raise RequestError(f'{name} takes {{"type": "json_schema", "schema": {{...}}}}', param=name)
+    schema = {"name": "answer", "schema": asked["schema"], "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _tool(tool: Tool, index: int) -> dict[str, Any]:
+    if tool.type not in (None, "custom"):
+        raise RequestError(
+            f"tools[{index}] {tool.name!r} is of type {tool.type!r}, which Anthropic's own models "
+            "and servers know; here a tool has an input_schema and is run by the client",
+            param=f"tools[{index}].type",
+            code="unsupported_tool",
+        )
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "strict": tool.strict,
+    }
+    given = {name: value for name, value in function.items() if value is not None}
+    return {"type": "function", "function": given}
+
+
+def _choice(choice: ToolChoice | None) -> dict[str, Any]:
+    if choice is None:
+        return {}
+    asked: Any = _CHOICES.get(choice.type)
+    if choice.type == "tool":
+        if not choice.name:
+            raise RequestError("tool_choice of type 'tool' needs a name", param="tool_choice.name")
+        asked = {"type": "function", "function": {"name": choice.name}}
+    alone = choice.disable_parallel_tool_use
+    return {"tool_choice": asked} | ({} if alone is None else {"parallel_tool_calls": not alone})
+
+
+def _messages(request: CountRequest) -> Iterator[dict[str, Any]]:
+    if request.system:
+        yield {"role": "system", "content": _text(request.system, "system")}
+    for i, turn in enumerate(request.messages):
+        where = f"messages[{i}].content"
+        if isinstance(turn.content, str):
+            yield {"role": turn.role, "content": turn.content}
+        elif turn.role == "assistant":
+            yield _assistant(turn, where)
+        else:
+            yield from _others(turn, where)
+
+
+def _text(content: str | Iterable[TextBlock | OtherBlock], where: str) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = enumerate(content)
+    return "".join(b.text if isinstance(b, TextBlock) else _refused(b, where, i) for i, b in blocks)
+
+
+def _assistant(turn: Turn, where: str) -> dict[str, Any]:
+    """One message; what stood between its calls is lost, as in all templates."""
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    for i, block in enumerate(turn.content):
+        if isinstance(block, TextBlock):
+            message["content"] += block.text
+        elif isinstance(block, ThinkingBlock):
+            message["reasoning_content"] = message.get("reasoning_content", "") + block.thinking
+        elif isinstance(block, ToolUseBlock):
+            function = {"name": block.name, "arguments": _json(block.input)}
+            call = {"id": block.id, "type": "function", "function": function}
+            message.setdefault("tool_calls", []).append(call)
+        elif not isinstance(block, RedactedThinkingBlock):
+            _refused(block, where, i)
+    return message
+
+
+def _others(turn: Turn, where: str) -> Iterator[dict[str, Any]]:
+    """A tool's answers, each a message of its own, and the texts between them."""
+    texts: list[str] = []
+    for i, block in enumerate(turn.content):
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ToolResultBlock) and turn.role == "user":
+            if texts:
+                yield {"role": turn.role, "content": "".join(texts)}
+                texts = []
+            text = _text(block.content or "", f"{where}[{i}].content")
+            text = f"Error: {text}" if block.is_error else text
+            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": text}
+        else:
+            _refused(block, where, i)
+    if texts:
+        yield {"role": turn.role, "content": "".join(texts)}
+
+
+def _refused(block: Any, where: str, index: int) -> str:
+    raise RequestError(
+        f"{where}[{index}] is of type {block.type[:100]!r}, which is not supported here; this "
+        "model reads text",
+        param=f"{where}[{index}].type",
+        code="unsupported_content",
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

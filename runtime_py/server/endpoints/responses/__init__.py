@@ -1,0 +1,1 @@
+"""OpenAI's Responses: /v1/responses and /v1/conversations."""

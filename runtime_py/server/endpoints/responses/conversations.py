@@ -1,0 +1,146 @@
+"""Paths of conversations: items that responses are made from and join."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ....request.errors import RequestError
+from ....request.shapes import validated
+from ...pipeline import body_of
+from ...wire.errors import ApiError
+from ...wire.json_body import encoded as encoded_json
+from ...wire.json_body import parse_json
+from ..routes import Routes
+from .items import Json, kept_items
+from .memory import KeptConversation, Memory, encoded_items
+from .page import listing, page
+from .shapes import ConversationRequest, ItemsRequest
+from .tenants import Tenants
+
+PREFIX = "/v1/conversations"
+B = TypeVar("B", bound=BaseModel)
+
+
+class Conversations:
+    """The handlers; what they do with bodies and long JSON is done on threads.
+
+    Args:
+        memory: what is kept.
+        tenants: for whom.
+    """
+
+    def __init__(self, memory: Memory, tenants: Tenants) -> None:
+        self._memory = memory
+        self._tenants = tenants
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        one = f"{PREFIX}/{{id}}"
+        return {
+            ("POST", PREFIX): self.create,
+            ("GET", one): self.retrieve,
+            ("POST", one): self.update,
+            ("DELETE", one): self.delete,
+            ("GET", f"{one}/items"): self.items,
+            ("POST", f"{one}/items"): self.add_items,
+            ("GET", f"{one}/items/{{item}}"): self.item,
+            ("DELETE", f"{one}/items/{{item}}"): self.delete_item,
+        }
+
+    async def create(self, http: Request) -> Response:
+        """Begins a conversation."""
+        tenant = self._tenants.of(http)
+
+        def made(request: ConversationRequest) -> Json:
+            items = encoded_items(kept_items(request.items or [], self._find(tenant), "items"))
+            new = KeptConversation(request.metadata or {}, items)
+            if not self._memory.conversations.put((tenant, new.id), new):
+                raise RequestError(f"items have {new.size} bytes, which is too much", param="items")
+            return new.described()
+
+        return await _answered(http, ConversationRequest, made)
+
+    def retrieve(self, http: Request, id: str) -> Response:
+        """Describes a conversation."""
+        kept = self._memory.conversation(self._tenants.of(http), id)
+        return JSONResponse(kept.described())
+
+    async def update(self, http: Request, id: str) -> Response:
+        """Changes the metadata."""
+        key = (self._tenants.of(http), id)
+
+        def made(request: ConversationRequest) -> Json:
+            self._memory.conversation(*key)
+            metadata = request.metadata or {}
+            changed = self._memory.conversations.change(
+                key, lambda kept: replace(kept, metadata=metadata)
+            )
+            return (changed or self._memory.conversation(*key)).described()
+
+        return await _answered(http, ConversationRequest, made)
+
+    def delete(self, http: Request, id: str) -> Response:
+        """Forgets a conversation."""
+        tenant = self._tenants.of(http)
+        self._memory.conversation(tenant, id)
+        self._memory.conversations.pop((tenant, id))
+        return JSONResponse({"id": id, "object": "conversation.deleted", "deleted": True})
+
+    def items(self, http: Request, id: str) -> Response:
+        """Lists items."""
+        return page(http, self._memory.conversation(self._tenants.of(http), id).items)
+
+    async def add_items(self, http: Request, id: str) -> Response:
+        """Puts items at the end."""
+        tenant = self._tenants.of(http)
+
+        def made(request: ItemsRequest) -> Json:
+            items = kept_items(request.items, self._find(tenant), "items")
+            self._memory.extend(tenant, id, encoded_items(items))
+            return listing(items)
+
+        return await _answered(http, ItemsRequest, made)
+
+    def item(self, http: Request, id: str, item: str) -> Response:
+        """One item."""
+        kept = self._memory.conversation(self._tenants.of(http), id)
+        return Response(kept.items[_index(kept, item)], media_type="application/json")
+
+    def delete_item(self, http: Request, id: str, item: str) -> Response:
+        """Takes one item out."""
+
+        def without(kept: KeptConversation) -> KeptConversation:
+            at = _index(kept, item)
+            return replace(kept, items=kept.items[:at] + kept.items[at + 1 :])
+
+        key = (self._tenants.of(http), id)
+        changed = self._memory.conversations.change(key, without)
+        return JSONResponse((changed or self._memory.conversation(*key)).described())
+
+    def _find(self, tenant: str) -> Callable[[str], Json | None]:
+        return lambda id: self._memory.item(tenant, id)
+
+
+async def _answered(http: Request, kind: type[B], make: Callable[[B], Json]) -> Response:
+    body = await body_of(http)
+    content = await asyncio.to_thread(
+        lambda: encoded_json(make(validated(kind, parse_json(body or b"{}"))))
+    )
+    return Response(content, media_type="application/json")
+
+
+def _index(kept: KeptConversation, id: str) -> int:
+    for i, item in enumerate(kept.items):
+        if json.loads(item)["id"] == id:
+            return i
+    raise ApiError(
+        404, f"The conversation has no item {id[:100]!r}", param="item_id", code="item_not_found"
+    )

@@ -1,0 +1,54 @@
+"""A part of a list of items, as OpenAI's clients go through it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ....request.errors import RequestError
+from ....request.shapes import validated
+from ...wire.json_body import encoded as encoded_json
+from .items import Json
+
+
+class _Query(BaseModel):
+    after: str | None = None
+    limit: int = Field(20, ge=1, le=100)
+    order: Literal["asc", "desc"] = "desc"
+
+
+def page(http: Request, items: Sequence[bytes]) -> Response:
+    """The items that a request's query asks for.
+
+    Args:
+        http: with `after`, the id of the last item that is known; `limit`; `order`.
+        items: each as JSON.
+
+    Raises:
+        RequestError: `after` is the id of none of them, or the query is wrong.
+    """
+    query = validated(_Query, dict(http.query_params))
+    found: list[Json] = [json.loads(item) for item in items]
+    if query.order == "desc":
+        found.reverse()
+    if query.after is not None:
+        at = next((i for i, item in enumerate(found) if item["id"] == query.after), None)
+        if at is None:
+            raise RequestError(
+                f"after is {query.after[:100]!r}, which is no item of this list", param="after"
+            )
+        found = found[at + 1 :]
+    shown = listing(found[: query.limit], more=len(found) > query.limit)
+    return Response(encoded_json(shown), media_type="application/json")
+
+
+def listing(items: Sequence[Json], *, more: bool = False) -> Json:
+    """Items as OpenAI lists them."""
+    first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+    head = {"object": "list", "data": list(items), "first_id": first, "last_id": last}
+    return {**head, "has_more": more}

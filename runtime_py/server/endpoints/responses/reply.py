@@ -1,0 +1,216 @@
+"""Answers in the shapes of OpenAI's Responses: items, and the events of their growing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....answer.delta import Delta, LoggedToken
+from ....answer.generation import Generation
+from ....answer.parts import CallArguments, CallBegin, Part, Reasoning, Text
+from ....answer.shapes import Usage
+from ...wire.errors import ApiError
+from ...wire.framing import Plain
+from .items import Json, new_id
+
+
+class ResponseReply:
+    """Answers of /v1/responses.
+
+    Args:
+        head: the response's fields that are known before the answer.
+        logprobs: writes tokens with their log probabilities; None: they were not asked for.
+        keep: called with the response when it is whole.
+    """
+
+    def __init__(
+        self,
+        head: Json,
+        logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
+        keep: Callable[[Json], None],
+    ) -> None:
+        self._head = head
+        self._keep = keep
+        self._events = _Events()
+        self._output = _Output(self._events, logprobs)
+        self._cut = False
+
+    def opening(self, generation: Generation) -> list[Plain]:
+        """See Reply: the response, without output."""
+        begun = self._response("in_progress")
+        self._events.add("response.created", response=begun)
+        self._events.add("response.in_progress", response=begun)
+        return self._events.taken()
+
+    def chunks(self, delta: Delta) -> list[Plain]:
+        """See Reply: what is new of its items."""
+        self._output.push(delta)
+        self._cut = delta.finish == "length"
+        return self._events.taken()
+
+    def closing(self, generation: Generation) -> list[Plain]:
+        """See Reply: the response."""
+        response = self._ended(generation)
+        self._events.add(f"response.{response['status']}", response=response)
+        return self._events.taken()
+
+    def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
+        """See Reply."""
+        for choice in choices:
+            self.chunks(choice)
+        return Plain(self._ended(generation))
+
+    def failed(self, error: ApiError) -> Json:
+        """The last event of an answer that fails after its first."""
+        why = {"code": "server_error", "message": error.detail}
+        self._events.add("response.failed", response=self._response("failed") | {"error": why})
+        (event,) = self._events.taken()
+        return event.value
+
+    def _ended(self, generation: Generation) -> Json:
+        response = self._response("incomplete" if self._cut else "completed")
+        response["usage"] = _usage(generation.usage)
+        if self._cut:
+            response["incomplete_details"] = {"reason": "max_output_tokens"}
+        else:
+            response["completed_at"] = int(time.time())
+        self._keep(response)
+        return response
+
+    def _response(self, status: str) -> Json:
+        return {**self._head, "status": status, "output": list(self._output.items)}
+
+
+class _Events:
+    """Events that were not taken yet."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._ready: list[Plain] = []
+
+    def add(self, kind: str, **fields: Any) -> None:
+        self._ready.append(Plain({"type": kind, "sequence_number": self._number, **fields}))
+        self._number += 1
+
+    def taken(self) -> list[Plain]:
+        ready, self._ready = self._ready, []
+        return ready
+
+
+class _Output:
+    """Items that grow one after the other; `items` are those that are whole."""
+
+    def __init__(
+        self,
+        events: _Events,
+        logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
+    ) -> None:
+        self.items: list[Json] = []
+        self._events = events
+        self._write_logprobs = logprobs
+        self._open: Json | None = None
+        self._pieces: list[str] = []
+        self._new_logprobs: list[Json] = []  # of text that comes next
+        self._logprobs: list[Json] = []  # of the open item
+
+    def push(self, delta: Delta) -> None:
+        if self._write_logprobs and delta.logprobs:
+            self._new_logprobs += self._write_logprobs(delta.logprobs)
+        for part in delta.parts:
+            self._push(part)
+        if delta.finish is not None:
+            self._close("incomplete" if delta.finish == "length" else "completed")
+
+    def _push(self, part: Part) -> None:
+        if isinstance(part, Text):
+            self._add_text(part.text)
+        elif isinstance(part, Reasoning):
+            if self._kind != "reasoning":
+                self._begin({"type": "reasoning", "id": new_id("rs"), "summary": []})
+                self._part("added", {"type": "reasoning_text", "text": ""})
+            self._pieces.append(part.text)
+            self._event("response.reasoning_text.delta", content_index=0, delta=part.text)
+        elif isinstance(part, CallBegin):
+            call = {"call_id": part.id, "name": part.name, "arguments": ""}
+            self._begin({"type": "function_call", "id": new_id("fc"), **call})
+        elif isinstance(part, CallArguments):
+            self._pieces.append(part.text)
+            self._event("response.function_call_arguments.delta", delta=part.text)
+        else:
+            self._close("completed" if part.whole else "incomplete")
+
+    def _add_text(self, text: str) -> None:
+        if self._kind != "message":
+            self._begin({"type": "message", "id": new_id("msg"), "role": "assistant"})
+            self._part("added", _text_part("", []))
+        new, self._new_logprobs = self._new_logprobs, []
+        self._pieces.append(text)
+        self._logprobs += new
+        self._event("response.output_text.delta", content_index=0, delta=text, logprobs=new)
+
+    @property
+    def _kind(self) -> str | None:
+        return self._open["type"] if self._open else None
+
+    def _begin(self, item: Json) -> None:
+        self._close("completed")
+        self._open = item
+        empty: Json = {"content": []} if item["type"] != "function_call" else {}
+        added = {**item, **empty, "status": "in_progress"}
+        self._events.add("response.output_item.added", output_index=len(self.items), item=added)
+
+    def _close(self, status: str) -> None:
+        if self._open is None:
+            return
+        text = "".join(self._pieces)
+        if self._kind == "message":
+            self._close_text(text)
+        elif self._kind == "reasoning":
+            part = {"type": "reasoning_text", "text": text}
+            self._event("response.reasoning_text.done", content_index=0, text=text)
+            self._part("done", part)
+            self._open["content"] = [part]
+        else:
+            done = {"name": self._open["name"], "arguments": text}
+            self._event("response.function_call_arguments.done", **done)
+            self._open["arguments"] = text
+        item = {**self._open, "status": status}
+        self._events.add("response.output_item.done", output_index=len(self.items), item=item)
+        self.items.append(item)
+        self._open, self._pieces, self._logprobs = None, [], []
+
+    def _close_text(self, text: str) -> None:
+        assert self._open is not None
+        self._logprobs += self._new_logprobs
+        self._new_logprobs = []
+        part = _text_part(text, self._logprobs)
+        self._event(
+            "response.output_text.done", content_index=0, text=text, logprobs=self._logprobs
+        )
+        self._part("done", part)
+        self._open["content"] = [part]
+
+    def _part(self, what: str, part: Json) -> None:
+        self._event(f"response.content_part.{what}", content_index=0, part=part)
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        assert self._open is not None
+        self._events.add(kind, item_id=self._open["id"], output_index=len(self.items), **fields)
+
+
+def _text_part(text: str, logprobs: list[Json]) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+
+def _usage(usage: Usage) -> Json:
+    cached = usage.prompt_tokens_details.cached_tokens
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {
+            "reasoning_tokens": usage.completion_tokens_details.reasoning_tokens
+        },
+        "total_tokens": usage.total_tokens,
+    }

@@ -1,0 +1,218 @@
+"""The requests that are accepted, in the shapes of OpenAI's Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
+
+from ....core.interface import MAX_TOP_LOGPROBS
+from ....request.counts import at_most
+from ....request.sampling_fields import SamplingFields
+from ....request.shapes import MAX_PARTS
+
+MAX_ITEMS = 4096  # of one request
+MAX_TOOLS = 512
+MAX_METADATA = 16  # names; OpenAI's limits
+LOGPROBS = "message.output_text.logprobs"
+
+Id = Annotated[str, Field(min_length=1, max_length=256)]
+Metadata = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None,
+    at_most(MAX_METADATA, "names"),
+]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+
+class Part(_Shape):
+    """One part of a content; only text is understood."""
+
+    type: str = Field(max_length=256)
+    text: str | None = None
+    refusal: str | None = None
+
+
+_Parts = Annotated[list[Part], Field(fail_fast=True)]
+Content = Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
+
+
+class MessageItem(_Shape):
+    """A message of anybody."""
+
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Content
+
+
+class CallItem(_Shape):
+    """A call of a function."""
+
+    type: Literal["function_call"]
+    call_id: Id
+    name: str = Field(max_length=256)
+    arguments: str
+
+
+class CallOutputItem(_Shape):
+    """What a function answered."""
+
+    type: Literal["function_call_output"]
+    call_id: Id
+    output: Content
+
+
+class ReasoningItem(_Shape):
+    """What the model wrote to itself."""
+
+    type: Literal["reasoning"]
+    content: Annotated[_Parts | None, at_most(MAX_PARTS, "parts")] = None
+    summary: Annotated[_Parts | None, at_most(MAX_PARTS, "parts")] = None
+
+
+class ReferenceItem(_Shape):
+    """An item of an earlier answer that is kept here."""
+
+    type: Literal["item_reference"] | None = None
+    id: Id
+
+
+class OtherItem(_Shape):
+    """What this server does not know."""
+
+    type: str = Field("", max_length=256)
+
+
+def _kind_of(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(getattr(item, "type", "other"))
+    kind = item.get("type")
+    if kind is None:
+        return "message" if "role" in item else "item_reference" if "id" in item else "other"
+    return kind if isinstance(kind, str) and kind in _KINDS else "other"
+
+
+_KINDS = frozenset(
+    {"message", "function_call", "function_call_output", "reasoning", "item_reference"}
+)
+Item = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[CallItem, Tag("function_call")]
+    | Annotated[CallOutputItem, Tag("function_call_output")]
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[ReferenceItem, Tag("item_reference")]
+    | Annotated[OtherItem, Tag("other")],
+    Discriminator(_kind_of),
+]
+Items = Annotated[list[Item], Field(fail_fast=True), at_most(MAX_ITEMS, "items")]
+
+
+class Tool(_Shape):
+    """A tool; functions are the only kind that clients run."""
+
+    type: str = Field(max_length=256)
+    name: str | None = Field(None, max_length=256)
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolChoice(_Shape):
+    """A function that must be called, or some of the tools."""
+
+    type: str = Field(max_length=256)
+    name: str | None = Field(None, max_length=256)
+    mode: Literal["auto", "required"] | None = None
+    tools: Annotated[list[dict[str, Any]] | None, at_most(MAX_TOOLS, "tools")] = None
+
+
+class TextConfig(_Shape):
+    """What the text is held to."""
+
+    format: dict[str, Any] | None = None
+
+
+class Reasoning(_Shape):
+    """How much the model writes to itself."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+
+
+class ConversationRef(_Shape):
+    """A conversation that is kept here."""
+
+    id: Id
+
+
+class CountRequest(_Shape):
+    """POST /v1/responses/input_tokens: what comes before the answer."""
+
+    model: str = Field("", max_length=1024)
+    input: Annotated[str | Items, at_most(2**24, "characters")] = ""
+    instructions: str | None = None
+    previous_response_id: Id | None = None
+    conversation: Id | ConversationRef | None = None
+    tools: Annotated[list[Tool] | None, Field(fail_fast=True), at_most(MAX_TOOLS, "tools")] = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning: Reasoning | None = None
+    text: TextConfig | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """Of the conversation, however it was named."""
+        given = self.conversation
+        return given.id if isinstance(given, ConversationRef) else given
+
+
+class ResponsesRequest(CountRequest, SamplingFields):
+    """POST /v1/responses; and, as extensions, the sampling fields of chats."""
+
+    stream: bool | None = None
+    store: bool | None = None
+    include: Annotated[list[str] | None, at_most(64, "names")] = None
+    max_output_tokens: int | None = Field(None, ge=1, le=2**31 - 1)
+    top_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
+    metadata: Metadata = None
+    user: str | None = Field(None, max_length=1024)
+    safety_identifier: str | None = Field(None, max_length=1024)
+    background: bool | None = None
+    seed: int | None = Field(None, ge=-(2**63), lt=2**64)
+
+    _unused: list[str] = PrivateAttr(default_factory=list)
+
+    def note_unused(self, names: Sequence[str]) -> None:
+        """Remember which fields of the chat that was made of it have no effect with this model."""
+        if "reasoning_effort" in names:
+            self._unused.append("reasoning.effort")
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """Fields that have no effect with this model; known when it is planned."""
+        return self._unused
+
+    @property
+    def wants_logprobs(self) -> bool:
+        """Whether the answer has its tokens' log probabilities."""
+        return bool(self.top_logprobs) or LOGPROBS in (self.include or ())
+
+
+class ConversationRequest(_Shape):
+    """POST /v1/conversations, and to one of them: items begin it, metadata describes it."""
+
+    items: Items | None = None
+    metadata: Metadata = None
+
+
+class ItemsRequest(_Shape):
+    """POST /v1/conversations/{id}/items."""
+
+    items: Items
+
+
+# Fields whose neglect would change the answer; each with the values that ask for nothing.
+MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": ()}

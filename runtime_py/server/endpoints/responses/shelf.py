@@ -1,0 +1,88 @@
+"""What is kept for later requests: in memory, bounded, each tenant's apart."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+MAX_ENTRIES = 4096
+MAX_BYTES = 64 * 2**20
+
+
+class Sized(Protocol):
+    """What has a size."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+
+T = TypeVar("T", bound=Sized)
+Key = tuple[str, str]  # tenant, id
+
+
+class Shelf(Generic[T]):
+    """Entries by tenant and id; what was not used for longest makes room. For any thread.
+
+    Args:
+        entries: that there may be.
+        size: bytes of them all.
+    """
+
+    def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
+        self._most, self._most_bytes = entries, size
+        self._entries: OrderedDict[Key, T] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def put(self, key: Key, entry: T) -> bool:
+        """Keep an entry; false if it is larger than all that may be kept."""
+        with self._lock:
+            self._drop(key)
+            if entry.size > self._most_bytes:
+                return False
+            self._add(key, entry)
+            return True
+
+    def get(self, key: Key) -> T | None:
+        """An entry, which is used now."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    def change(self, key: Key, how: Callable[[T], T]) -> T | None:
+        """Put `how` of an entry in its place, in one step; None if there is no entry.
+
+        Raises:
+            ValueError: what came out is larger than all that may be kept; the entry stays.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            new = how(entry)
+            if new.size > self._most_bytes:
+                raise ValueError(f"{new.size} bytes; {self._most_bytes} may be kept")
+            self._drop(key)
+            self._add(key, new)
+            return new
+
+    def pop(self, key: Key) -> T | None:
+        """Forget an entry."""
+        with self._lock:
+            return self._drop(key)
+
+    def _add(self, key: Key, entry: T) -> None:
+        self._entries[key] = entry
+        self._bytes += entry.size
+        while len(self._entries) > self._most or self._bytes > self._most_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: Key) -> T | None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size
+        return entry

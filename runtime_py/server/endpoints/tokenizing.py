@@ -1,0 +1,149 @@
+"""A model's tokenizer: vLLM's /tokenize and /detokenize, and llama.cpp's under the same names.
+
+Which of the two asks is told by the field: `prompt` or `messages` is vLLM's, `content` llama.cpp's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...load.model import LoadedModel
+from ...request.caller import Caller
+from ...request.counts import at_most
+from ...request.errors import RequestError
+from ...request.sampling_fields import TokenId
+from ...request.shapes import ChatRequest, parse, refuse, validated
+from ...text.tokenizer import Tokenizer
+from ..pipeline import Pipeline
+from .routes import Routes
+
+MAX_IDS = 2**18  # of one request to /detokenize
+_TEXTS = ("prompt", "content", "messages")
+_OF_CHATS = (
+    "messages",
+    "tools",
+    "chat_template_kwargs",
+    "add_generation_prompt",
+    "continue_final_message",
+)
+
+
+class TokenizeRequest(BaseModel):
+    """POST /tokenize."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field("", max_length=1024)
+    prompt: str | None = None
+    content: str | None = None
+    messages: list[Any] | None = None  # and what else belongs to a chat; see _OF_CHATS
+    add_special_tokens: bool | None = None  # None: true for a prompt, false for messages
+    return_token_strs: bool | None = None
+    add_special: bool | None = None  # llama.cpp's; None: false
+    parse_special: bool | None = None
+    with_pieces: bool | None = None
+
+
+class DetokenizeRequest(BaseModel):
+    """POST /detokenize."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field("", max_length=1024)
+    tokens: Annotated[list[TokenId], Field(fail_fast=True), at_most(MAX_IDS, "tokens")]
+
+
+class Tokenizing:
+    """The handlers.
+
+    Args:
+        pipeline: lends models and threads.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {
+            ("POST", "/tokenize"): self.tokenize,
+            ("POST", "/detokenize"): self.detokenize,
+        }
+
+    async def tokenize(self, request: Request) -> Response:
+        """The tokens of a text, or of messages in the model's template."""
+        return await self._pipeline.computed(request, _parse, _tokenized)
+
+    async def detokenize(self, request: Request) -> Response:
+        """The text of tokens, special ones included."""
+        return await self._pipeline.computed(request, _parse_tokens, _text)
+
+
+def _parse(fields: Any) -> TokenizeRequest:
+    request = validated(TokenizeRequest, fields)
+    given = [name for name in _TEXTS if getattr(request, name) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        raise RequestError(
+            f"/tokenize takes one of {', '.join(_TEXTS)}; the request has {found}",
+            param=given[1] if given else "prompt",
+        )
+    if request.parse_special is False:
+        raise RequestError(
+            "parse_special false is not supported: the names of special tokens are special",
+            param="parse_special",
+            code="unsupported_parameter",
+        )
+    refuse(request, {"chat_template": ()})
+    return request
+
+
+def _parse_tokens(fields: Any) -> DetokenizeRequest:
+    return validated(DetokenizeRequest, fields)
+
+
+def _tokenized(loaded: LoadedModel, request: TokenizeRequest, caller: Caller) -> dict[str, Any]:
+    planner = loaded.planner
+    if request.messages is not None:
+        special = bool(request.add_special_tokens)
+        fields = {name: v for name in _OF_CHATS if (v := getattr(request, name, None)) is not None}
+        ids = planner.prompt_of(parse(ChatRequest, fields), caller, add_special_tokens=special)
+    elif request.content is not None:
+        special = bool(request.add_special)
+        ids = planner.encoded(request.content, caller, "content", add_special_tokens=special)
+        pieces = request.with_pieces
+        return {"tokens": [_piece(loaded.tokenizer, i) for i in ids] if pieces else ids}
+    else:
+        special = request.add_special_tokens is not False
+        text = request.prompt or ""
+        ids = planner.encoded(text, caller, "prompt", add_special_tokens=special)
+    names = [loaded.tokenizer.backend.id_to_token(i) for i in ids]
+    return {
+        "count": len(ids),
+        "max_model_len": loaded.context,
+        "tokens": ids,
+        "token_strs": names if request.return_token_strs else None,
+    }
+
+
+def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
+    """As llama.cpp has it: a text, or the bytes of a part of a character."""
+    piece = tokenizer.piece(token)
+    try:
+        return {"id": token, "piece": piece.decode()}
+    except UnicodeDecodeError:
+        return {"id": token, "piece": list(piece)}
+
+
+def _text(loaded: LoadedModel, request: DetokenizeRequest, caller: Caller) -> dict[str, Any]:
+    """Under both names: vLLM's clients read `prompt`, llama.cpp's `content`."""
+    limit = loaded.planner.vocab_size
+    if (worst := max(request.tokens, default=0)) >= limit:
+        raise RequestError(f"tokens holds {worst}; ids go from 0 to {limit - 1}", param="tokens")
+    caller.check()
+    text = loaded.tokenizer.decode(request.tokens, skip_special_tokens=False)
+    return {"prompt": text, "content": text}

@@ -1,0 +1,15 @@
+"""Server-sent events, as a client reads them."""
+
+from __future__ import annotations
+
+import json
+
+
+def events(text: str) -> list[tuple[str | None, dict]]:
+    """(name, data) of each; asserts that nothing else is in the stream."""
+    found = []
+    for block in text.split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        assert set(fields) <= {"event", "data"}, block
+        found.append((fields.get("event"), json.loads(fields["data"])))
+    return found

@@ -1,0 +1,135 @@
+"""Requests of other protocols that are almost right, as test_fuzz_requests.py makes OpenAI's.
+
+Whatever comes in, the answer is below 500 and of the protocol's shape, and nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from starlette.testclient import TestClient
+
+from wherry.runtime import MLCEngine, create_app
+
+from ..test_fuzz_requests import mutate, spoil, wait_until_empty
+from .sse import events
+
+MESSAGES = {
+    "model": "small",
+    "max_tokens": 8,
+    "system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "the cat"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "x"},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t",
+                    "is_error": True,
+                    "content": [{"type": "text", "text": "sat"}],
+                }
+            ],
+        },
+    ],
+    "stop_sequences": ["END"],
+    "stream": True,
+    "metadata": {"user_id": "me"},
+    "thinking": {"type": "enabled", "budget_tokens": 1024, "display": "omitted"},
+    "tool_choice": {"type": "tool", "name": "f", "disable_parallel_tool_use": True},
+    "output_config": {"effort": "low"},
+}
+RESPONSES = {
+    "model": "small",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "the cat"}]},
+        {"type": "reasoning", "id": "r", "summary": [], "content": []},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "sat"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+    ],
+    "instructions": "a",
+    "max_output_tokens": 8,
+    "stream": True,
+    "store": True,
+    "metadata": {"a": "b"},
+    "include": ["message.output_text.logprobs"],
+    "top_logprobs": 1,
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "text": {"format": {"type": "text"}, "verbosity": "low"},
+    "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function"}]},
+    "conversation": {"id": "conv_1"},
+}
+CONVERSATION = {"metadata": {"a": "b"}, "items": RESPONSES["input"]}
+TOKENIZE = {
+    "model": "small",
+    "messages": [{"role": "user", "content": "the cat"}],
+    "add_generation_prompt": True,
+    "add_special_tokens": False,
+    "return_token_strs": True,
+    "chat_template_kwargs": {"a": 1},
+}
+BODIES = {
+    "/v1/messages": MESSAGES,
+    "/v1/messages/count_tokens": MESSAGES,
+    "/v1/responses": {k: v for k, v in RESPONSES.items() if k != "conversation"},
+    "/v1/responses/input_tokens": RESPONSES,
+    "/v1/conversations": CONVERSATION,
+    "/tokenize": TOKENIZE,
+    "/detokenize": {"model": "small", "tokens": [5, 6, 7, 600]},
+}
+ERRORS = {"message", "type", "param", "code"}
+
+
+def check(path, answer):
+    assert answer.status_code < 500, answer.text
+    kind = answer.headers["content-type"]
+    if kind.startswith("text/event-stream"):
+        ends = ("message_stop", "response.completed", "response.incomplete")
+        assert events(answer.text)[-1][0] in ends
+        return
+    assert kind.startswith("application/json")
+    if answer.status_code != 200:
+        error = answer.json()["error"]
+        assert set(error) == ({"type", "message"} if path.startswith("/v1/messages") else ERRORS)
+        assert len(error["message"]) < 10_000
+
+
+def fuzz(make, seeds):
+    model = make("the cat sat ", context=2000, pages=4096)
+    app = create_app(MLCEngine.of(model))
+    client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+    for seed in seeds:
+        rng = random.Random(seed)
+        path = rng.choice(list(BODIES))
+        value = mutate(rng, BODIES[path])
+        body = json.dumps(value, ensure_ascii=rng.random() < 0.7).encode(errors="surrogatepass")
+        body = spoil(rng, body) if rng.random() < 0.2 else body
+        try:
+            check(
+                path, client.post(path, content=body, headers={"Content-Type": "application/json"})
+            )
+        except Exception as e:
+            raise AssertionError(f"seed {seed}: POST {path} {body[:2000]!r}") from e
+    assert client.get("/health").json() == {"status": "ok"}
+    wait_until_empty(model)
+
+
+def test_bodies(make):
+    fuzz(make, range(400))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("start", range(1_000_000, 1_020_000, 5000))
+def test_many_bodies(make, start):
+    fuzz(make, range(start, start + 5000))

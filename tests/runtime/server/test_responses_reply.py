@@ -1,0 +1,155 @@
+"""The events of OpenAI's Responses: their order, their shapes, and what they add up to."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pytest
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from wherry.runtime.answer.delta import Delta, LoggedToken
+from wherry.runtime.answer.openai import token_logprobs
+from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
+from wherry.runtime.answer.shapes import PromptTokensDetails, Usage
+from wherry.runtime.server.endpoints.responses.reply import ResponseReply
+from wherry.runtime.server.wire.errors import ApiError
+
+EVENT = TypeAdapter(ResponseStreamEvent)
+DONE = SimpleNamespace(usage=Usage(10, 7, 17, PromptTokensDetails(4)))
+HEAD = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+THOUGHT = [Reasoning("Let me "), Reasoning("see.")]
+SAID = [Text("It is "), Text("sunny.")]
+CALL = [
+    CallBegin(0, "call_a", "weather"),
+    CallArguments(0, '{"city": "Ro'),
+    CallArguments(0, 'me"}'),
+]
+OTHER = [CallBegin(1, "call_b", "clock"), CallArguments(1, "{}"), CallEnd(1)]
+TEXT = (
+    "output_item.added content_part.added output_text.delta output_text.delta output_text.done "
+    "content_part.done output_item.done"
+)
+THINKING = TEXT.replace("output_text", "reasoning_text")
+TOOL = (
+    "output_item.added function_call_arguments.delta function_call_arguments.delta "
+    "function_call_arguments.done output_item.done"
+)
+
+
+def reply(keep=lambda response: None, logprobs=None):
+    return ResponseReply(HEAD, logprobs, keep)
+
+
+def streamed(made, deltas):
+    chunks = [*made.opening(DONE), *(c for d in deltas for c in made.chunks(d))]
+    found = [c.model_dump() for c in [*chunks, *made.closing(DONE)]]
+    for i, event in enumerate(found):
+        EVENT.validate_python(event)
+        assert event["sequence_number"] == i
+    return found
+
+
+@pytest.mark.parametrize(
+    ("parts", "finish", "expected", "last"),
+    [
+        (SAID, "stop", TEXT, "completed"),
+        (SAID, "length", TEXT, "incomplete"),
+        ([], "stop", "", "completed"),
+        ([*THOUGHT, *SAID], "stop", f"{THINKING} {TEXT}", "completed"),
+        ([*CALL, CallEnd(0)], "tool_calls", TOOL, "completed"),
+        ([*SAID, *CALL, CallEnd(0)], "tool_calls", f"{TEXT} {TOOL}", "completed"),
+        ([*THOUGHT, *CALL], "length", f"{THINKING} {TOOL}", "incomplete"),
+    ],
+)
+def test_the_order_of_events(parts, finish, expected, last):
+    deltas = [*(Delta(0, [part]) for part in parts), Delta(0, finish=finish)]
+    events = streamed(reply(), deltas)
+    names = [e["type"].removeprefix("response.") for e in events]
+    assert names[:2] == ["created", "in_progress"]
+    assert " ".join(names[2:-1]) == expected
+    assert names[-1] == last
+    response = events[-1]["response"]
+    assert response["status"] == last
+    assert events[0]["response"]["output"] == [] and response["usage"]["total_tokens"] == 17
+    reason = {"reason": "max_output_tokens"} if last == "incomplete" else None
+    assert response.get("incomplete_details") == reason
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_stream_adds_up_to_the_whole(seed):
+    rng = random.Random(seed)
+    parts = [*THOUGHT, *SAID, *CALL, CallEnd(0), *OTHER]
+    deltas = []
+    while parts:
+        step = rng.randint(1, 4)
+        deltas.append(Delta(0, joined(parts[:step])))
+        parts = parts[step:]
+    deltas[-1].finish = "tool_calls"
+    events = streamed(reply(), deltas)
+    together = Delta(0, joined([p for d in deltas for p in d.parts]), finish="tool_calls")
+    whole = reply().whole([together], DONE).model_dump()
+    Response.model_validate(whole)
+    output = events[-1]["response"]["output"]
+    assert [without_id(i) for i in output] == [without_id(i) for i in whole["output"]]
+    assert [i["type"] for i in output] == ["reasoning", "message", "function_call", "function_call"]
+    assert [i["arguments"] for i in output[2:]] == ['{"city": "Rome"}', "{}"]
+    check_items(events, output)
+
+
+def without_id(item):
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def check_items(events, output):
+    """Each event names the item that it belongs to, and the deltas of one are its text."""
+    texts = {}
+    for event in events[2:-1]:
+        item = output[event["output_index"]]
+        assert event.get("item_id", item["id"]) == item["id"]
+        if event["type"].endswith(".delta"):
+            texts[item["id"]] = texts.get(item["id"], "") + event["delta"]
+        if event["type"] == "response.output_item.done":
+            assert event["item"] == item
+            text = item["arguments"] if "arguments" in item else item["content"][0]["text"]
+            assert texts[item["id"]] == text
+
+
+def test_logprobs_go_with_the_text_they_belong_to():
+    token = LoggedToken(b"a", -0.5, [(b"a", -0.5), (b"\xe4", -2.0)], 0)
+    deltas = [
+        Delta(0, [Text("a")], logprobs=[token]),
+        Delta(0, logprobs=[token]),  # its text comes later
+        Delta(0, [Text("ab")], logprobs=[token], finish="stop"),
+    ]
+    made = reply(logprobs=lambda tokens: [t.model_dump() for t in token_logprobs(tokens)])
+    events = streamed(made, deltas)
+    counts = [len(e["logprobs"]) for e in events if e["type"] == "response.output_text.delta"]
+    assert counts == [1, 2]
+    content = events[-1]["response"]["output"][0]["content"][0]
+    assert len(content["logprobs"]) == 3
+    assert content["logprobs"][0]["top_logprobs"][1]["token"] == "bytes:\\xe4"
+
+
+def test_what_is_whole_is_kept_once():
+    kept = []
+    made = reply(kept.append)
+    streamed(made, [Delta(0, [Text("a")], finish="stop")])
+    assert len(kept) == 1 and kept[0]["output"][0]["content"][0]["text"] == "a"
+    failing = reply(kept.append)
+    failing.opening(DONE)
+    failing.chunks(Delta(0, [Text("a")]))
+    event = failing.failed(ApiError(500, "gone"))
+    EVENT.validate_python(event)
+    assert event["type"] == "response.failed" and event["response"]["error"]["message"] == "gone"
+    assert event["sequence_number"] == 5
+    assert len(kept) == 1

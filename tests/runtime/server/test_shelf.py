@@ -1,0 +1,77 @@
+"""What is kept for later is bounded, in number and bytes, and each tenant's apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.server.endpoints.responses.memory import KeptConversation, Memory
+from wherry.runtime.server.endpoints.responses.shelf import Shelf
+from wherry.runtime.server.wire.errors import ApiError
+
+
+@dataclass(frozen=True)
+class Sized:
+    size: int
+
+
+def names(shelf, *keys):
+    return [key for key in keys if shelf.get(("a", key)) is not None]
+
+
+def test_what_was_not_used_for_longest_goes_first():
+    shelf = Shelf(3, 100)
+    for name in "123":
+        assert shelf.put(("a", name), Sized(10))
+    shelf.get(("a", "1"))
+    shelf.put(("a", "4"), Sized(10))
+    assert names(shelf, *"1234") == ["1", "3", "4"]
+    shelf.put(("a", "5"), Sized(85))
+    assert names(shelf, *"1345") == ["4", "5"]
+
+
+def test_bytes_are_those_of_what_is_there():
+    shelf = Shelf(1000, 100)
+    for i in range(1000):
+        shelf.put(("a", str(i % 7)), Sized(i % 50))
+        shelf.pop(("a", str(i % 5)))
+        shelf.change(("a", str(i % 3)), lambda entry: Sized(entry.size + 1))
+        held = [e.size for e in (shelf.get(("a", str(k))) for k in range(7)) if e]
+        assert shelf._bytes == sum(held) <= 100
+
+
+def test_what_is_larger_than_all_that_may_be_kept_is_not_kept():
+    shelf = Shelf(10, 100)
+    shelf.put(("a", "1"), Sized(10))
+    assert not shelf.put(("a", "2"), Sized(101))
+    with pytest.raises(ValueError):
+        shelf.change(("a", "1"), lambda entry: Sized(101))
+    assert names(shelf, "1", "2") == ["1"]
+    assert shelf.change(("a", "9"), lambda entry: entry) is None
+
+
+def test_tenants_are_apart():
+    memory = Memory()
+    response = {"id": "resp_1", "output": [{"id": "msg_1"}]}
+    memory.keep("a", response, (b"{}",))
+    assert memory.response("a", "resp_1").context == [{}, {"id": "msg_1"}]
+    assert memory.item("a", "msg_1") == {"id": "msg_1"}
+    assert memory.item("b", "msg_1") is None
+    with pytest.raises(ApiError):
+        memory.response("b", "resp_1")
+
+
+def test_a_conversation_does_not_grow_without_end():
+    memory = Memory(size=50_000)
+    kept = KeptConversation({}, (b"{}",), id="conv_1")
+    memory.conversations.put(("a", "conv_1"), kept)
+    assert len(memory.extend("a", "conv_1", (b"{}",) * 3).items) == 4
+    with pytest.raises(RequestError, match="4096"):
+        memory.extend("a", "conv_1", (b"{}",) * 4096)
+    with pytest.raises(RequestError, match="bytes"):
+        memory.extend("a", "conv_1", (b" " * 50_000,))
+    with pytest.raises(ApiError):
+        memory.extend("b", "conv_1", ())
+    assert len(memory.conversation("a", "conv_1").items) == 4
