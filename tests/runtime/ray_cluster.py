@@ -52,9 +52,9 @@ class Cluster:
         request = urllib.request.Request(self.url + path, data, headers)
         return urllib.request.urlopen(request, timeout=timeout)
 
-    def ask(self, path: str, body=None, timeout: float = 120):
+    def ask(self, path: str, body=None, **options):
         """The replica that answered, and its answer."""
-        with self.open(path, body, timeout) as answer:
+        with self.open(path, body, **options) as answer:
             return replica_of(answer), json.load(answer)
 
     def wait(self, until, seconds: float, what: str):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from .ray_cluster import cluster, make_venv, replica_of
+from .ray_cluster import ROOT, cluster, make_venv, replica_of
 
 pytestmark = pytest.mark.nightly
 
@@ -45,6 +46,27 @@ applications:
 CHAT = "/v1/chat/completions"
 # Outputs of one request: some seconds of work, for as long as somebody waits for it.
 LONG = {"n": 16, "max_tokens": 900, "ignore_eos": True, "temperature": 1.0, "seed": 5}
+
+# As many outputs as take a minute where two are decoded together.
+CROWD = {**LONG, "n": 64, "stream": True}
+CHECK = """
+import sys, yaml
+from ray.serve.schema import ServeDeploySchema
+from wherry import serve_ray
+for path in sys.argv[1:]:
+    config = yaml.safe_load(open(path))
+    if config.get("kind") == "RayService":
+        cluster = config["spec"]["rayClusterConfig"]
+        for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]:
+            for container in group["template"]["spec"]["containers"]:
+                assert container["image"] and container["resources"]
+        config = yaml.safe_load(config["spec"]["serveConfigV2"])
+    (app,) = ServeDeploySchema.model_validate(config).applications
+    assert app.import_path == "wherry.serve_ray:app"
+    serve_ray.Options(**app.args)
+    assert {d.name for d in app.deployments} == {"Engine", "Ingress"}
+    print("valid")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -209,3 +231,29 @@ def test_a_long_queue_is_refused_and_starts_a_replica(served):
             assert time.monotonic() < end, served.log[-4000:]
             list(clients.map(one, range(12)))
     assert set(refused) == {"queue_full"}
+
+
+def test_a_request_without_a_byte_moves_to_another_replica(served):
+    prompt = {"prompt": story(500)}
+    with (
+        served.open("/small/v1/completions", prompt | CROWD, key="secret") as crowd,
+        ThreadPoolExecutor(1) as client,
+    ):
+        chunks = events(crowd)
+        next(chunks)
+        waiting = client.submit(served.ask, "/small/v1/completions", prompt, key="secret")
+        time.sleep(2)
+        assert not waiting.done()  # it was sent where its prefix is, and waits for the crowd
+        os.kill(served.process_of(replica_of(crowd)), signal.SIGKILL)
+        assert [*chunks][-1]["error"]["code"] == "replica_lost"
+        replica, answer = waiting.result(timeout=120)
+    assert replica != replica_of(crowd)
+    assert answer["choices"][0]["text"]
+
+
+def test_the_examples_are_what_ray_accepts(programs):
+    files = [ROOT / "examples/ray/serve.yaml", ROOT / "examples/kubernetes/rayservice.yaml"]
+    checked = subprocess.run(
+        [programs / "python", "-c", CHECK, *files], capture_output=True, text=True
+    )
+    assert checked.stdout.split() == ["valid", "valid"], checked.stderr
