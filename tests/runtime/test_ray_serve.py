@@ -30,6 +30,8 @@ applications:
         ray_actor_options: {num_cpus: 0.5}
         health_check_period_s: 1
         health_check_timeout_s: 5
+      - name: Ingress
+        num_replicas: 2
   - name: small
     route_prefix: /small
     import_path: wherry.serve_ray:app
@@ -125,6 +127,7 @@ def test_a_second_turn_goes_where_the_first_is_cached(served):
     served.wait(lambda: both(served), 120, "two replicas")
     first = {i: served.ask(CHAT, chat(story(i))) for i in range(8)}
     assert len({replica for replica, _ in first.values()}) == 2, "chance has never asked the other"
+    time.sleep(12)  # half of the second turns come to the other ingress: replicas tell it by now
     for i, (replica, answer) in first.items():
         said = answer["choices"][0]["message"]["content"]
         again, second = served.ask(CHAT, chat(story(i), said, "And then?"))
