@@ -66,7 +66,7 @@ async def answers(
     """The answer of `app`: a Head, then bytes. The caller's end is the client's disconnect.
 
     The first bytes come at once, later ones together with what came meanwhile: each piece costs the
-    processes on its way some 0.7 milliseconds, whatever its size.
+    processes on its way about a millisecond, whatever its size.
 
     Args:
         app: answers.

@@ -116,7 +116,7 @@ async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
 
 
 def _prefix(body: bytes) -> bytes:
-    if not body.lstrip()[:1] == b"{":
+    if not body[:64].lstrip().startswith(b"{"):
         return b""
     try:
         return block_keys(parse_json(body))
@@ -136,8 +136,8 @@ class _Forwarded(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client."""
         start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
         try:
+            await send({"type": "http.response.start", **start})
             await _send(send, self._head.body)
             async for piece in self._pieces:
                 await _send(send, piece)

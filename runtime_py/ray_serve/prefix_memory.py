@@ -19,7 +19,7 @@ class PrefixMemory(Generic[R]):
     It stands for caches in other processes: wrong where those evict sooner, and no more than that.
 
     Args:
-        blocks: remembered of one replica, where `resize` says nothing else; about 100 bytes each.
+        blocks: remembered of one replica, where `resize` says nothing else; about 180 bytes each.
     """
 
     def __init__(self, blocks: int) -> None:
