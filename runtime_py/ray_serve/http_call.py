@@ -1,0 +1,170 @@
+"""One HTTP request as a value, and its answer by an ASGI application as few pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Message
+
+_log = logging.getLogger(__name__)
+Headers = tuple[tuple[bytes, bytes], ...]
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+)  # RFC 9110
+_calls: set[asyncio.Task[None]] = set()  # the loop itself holds tasks weakly
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A whole request, as it travels between processes."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: Headers
+    body: bytes
+    scheme: str = "http"
+    client: tuple[str, int] | None = None
+    prefix: bytes = b""  # keys of the prompt's blocks; see `prompt_prefix`
+
+    def scope(self) -> dict[str, Any]:
+        """The ASGI scope."""
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": self.method,
+            "scheme": self.scheme,
+            "path": self.path,
+            "raw_path": self.path.encode(errors="surrogateescape"),
+            "root_path": "",
+            "query_string": self.query,
+            "headers": [(name, value) for name, value in self.headers if name not in _HOP_BY_HOP],
+            "client": self.client,
+            "server": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an answer begins: with the first bytes of its body, for which it has waited."""
+
+    status: int
+    headers: Headers
+    body: bytes = b""
+
+
+async def answers(
+    app: ASGIApp, request: HttpRequest, interval: Callable[[], float]
+) -> AsyncGenerator[Head | bytes, None]:
+    """The answer of `app`: a Head, then bytes. The caller's end is the client's disconnect.
+
+    The first bytes come at once, later ones together with what came meanwhile: each piece costs the
+    processes on its way about a millisecond, whatever its size.
+
+    Args:
+        app: answers.
+        request: what is asked.
+        interval: seconds between two pieces, at least.
+
+    Raises:
+        RuntimeError: the application has failed after its first byte, or ended without any.
+    """
+    call = _Call(app, request)
+    try:
+        yield await call.head()
+        while piece := await call.piece(interval):
+            yield piece
+    finally:
+        call.gone.set()
+
+
+async def check_health(app: ASGIApp) -> None:
+    """Ask the server's own /health.
+
+    Raises:
+        RuntimeError: the engine has failed, or is stuck.
+    """
+    ask = HttpRequest("GET", "/health", b"", (), b"")
+    async with aclosing(answers(app, ask, lambda: 0.0)) as pieces:
+        head = await anext(pieces)
+    assert isinstance(head, Head)
+    if head.status != 200:
+        raise RuntimeError(f"/health is {head.status}: {head.body.decode()}")
+
+
+class _Call:
+    """An application at work on one request."""
+
+    def __init__(self, app: ASGIApp, request: HttpRequest) -> None:
+        self.gone = asyncio.Event()
+        self._request: HttpRequest | None = request
+        self._start: Message | None = None
+        self._ready: list[bytes] = []
+        self._news = asyncio.Event()
+        self._complete = False
+        self._taken_at = 0.0
+        self._task = asyncio.ensure_future(app(request.scope(), self._receive, self._send))
+        self._task.add_done_callback(self._ended)
+        _calls.add(self._task)
+
+    async def head(self) -> Head:
+        """The beginning, when there is a first byte or the whole."""
+        while not (self._ready or self._complete):
+            await self._next()
+        if self._start is None:
+            raise RuntimeError("The application ended without an answer")
+        return Head(self._start["status"], tuple(self._start["headers"]), self._taken())
+
+    async def piece(self, interval: Callable[[], float]) -> bytes:
+        """The next bytes; b"" at the end."""
+        while not (self._ready or self._complete):
+            await self._next()
+        wait = self._taken_at + interval() - time.monotonic()
+        if self._ready and not self._complete and wait > 0:
+            await asyncio.wait({self._task}, timeout=wait)
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        self._taken_at = time.monotonic()
+        piece = b"".join(self._ready)
+        self._ready.clear()
+        return piece
+
+    async def _next(self) -> None:
+        if self._task.done() and not self._complete:
+            error = None if self._task.cancelled() else self._task.exception()
+            raise RuntimeError("The application ended in the middle of an answer") from error
+        await self._news.wait()
+        self._news.clear()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        _calls.discard(task)
+        self._news.set()
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("A request has failed", exc_info=error)
+
+    async def _receive(self) -> Message:
+        if self._request is not None:
+            body, self._request = self._request.body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if self.gone.is_set():
+            raise OSError("The client has gone away")  # as the ASGI specification has it
+        if message["type"] == "http.response.start":
+            self._start = message
+        elif body := message.get("body", b""):
+            self._ready.append(body)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._complete = True
+        if self._ready or self._complete:
+            self._news.set()

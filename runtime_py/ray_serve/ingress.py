@@ -1,0 +1,165 @@
+"""Takes requests from Ray's proxies, and sends each to the replica that has its prefix."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+from ray.serve.handle import DeploymentHandle
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from wherry.errors import WherryError
+
+from ..request.errors import BusyError
+from ..server.pipeline import CLIENT_GONE, LONG_BODY
+from ..server.wire import errors
+from ..server.wire.errors import ApiError
+from ..server.wire.json_body import parse_json
+from .http_call import Head, HttpRequest
+from .last_word import last_word
+from .prompt_prefix import block_keys
+
+_log = logging.getLogger(__name__)
+_TRIES = 3  # replicas that may die before the first byte of an answer
+_BODIES_AT_ONCE = 8  # of the largest size
+
+
+class Ingress:
+    """One code for all paths: it reads of a body what it begins with, and hands the whole on.
+
+    A replica that dies before the first byte of an answer costs nothing but time: another is asked.
+    After it the stream ends with an error in its protocol's shape.
+
+    Args:
+        engines: handle of the deployment of `Replica`.
+        max_body: bytes; one more is read, and the replica's server says that it is too large.
+    """
+
+    def __init__(self, engines: DeploymentHandle, max_body: int) -> None:
+        self._engines = engines.options(stream=True)
+        self._max_body = max_body
+        self._held = 0  # bytes of the bodies that no replica has begun to answer
+
+    async def __call__(self, http: Request) -> Response:
+        """The answer, which sends itself."""
+        path = _path(http.scope)
+        body = bytearray()
+        try:
+            await self._read(http, body)
+            request = await _request(http.scope, path, bytes(body))
+            head, pieces = await self._begin(request)
+        except ClientDisconnect:
+            return Response(status_code=CLIENT_GONE)
+        except ApiError as e:
+            return errors.response(e, path)
+        finally:
+            self._held -= len(body)
+        return _Forwarded(path, head, pieces)
+
+    async def _read(self, http: Request, body: bytearray) -> None:
+        async for piece in http.stream():
+            body += piece
+            self._held += len(piece)
+            if len(body) > self._max_body:
+                break
+            if self._held > _BODIES_AT_ONCE * self._max_body:
+                raise errors.api_error(BusyError("Too many large requests at once"))
+
+    async def _begin(self, request: HttpRequest) -> tuple[Head, Any]:
+        """The first piece of an answer, and what yields the others.
+
+        Raises:
+            ApiError: there is none.
+        """
+        for _ in range(_TRIES):
+            pieces = self._engines.serve_http.remote(request)
+            try:
+                return cast(Head, await anext(pieces)), pieces
+            except RayActorError as e:
+                _log.warning("A replica died before it answered; another is asked: %s", e)
+            except BackPressureError as e:
+                raise errors.api_error(BusyError("The queue is full")) from e
+            except DeploymentUnavailableError as e:
+                raise ApiError(503, "No replica can be started", code="unavailable") from e
+            except RayTaskError as e:
+                _log.error("A replica failed: %s", e)
+                raise errors.api_error(e) from e
+            except asyncio.CancelledError:
+                pieces.cancel()
+                raise
+        raise ApiError(503, "Replicas die under this request", code="replica_lost")
+
+
+def _path(scope: Scope) -> str:
+    """The path below the application's prefix: replicas do not know where they are mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) or "/" if root else path
+
+
+async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
+    return HttpRequest(
+        method=scope["method"],
+        path=path,
+        query=scope["query_string"],
+        headers=tuple((bytes(name), bytes(value)) for name, value in scope["headers"]),
+        body=body,
+        scheme=scope.get("scheme", "http"),
+        client=tuple(scope["client"]) if scope.get("client") else None,
+        prefix=await asyncio.to_thread(_prefix, body) if len(body) > LONG_BODY else _prefix(body),
+    )
+
+
+def _prefix(body: bytes) -> bytes:
+    if not body[:64].lstrip().startswith(b"{"):
+        return b""
+    try:
+        return block_keys(parse_json(body))
+    except WherryError:  # the replica's server says what is wrong with it
+        return b""
+
+
+class _Forwarded(Response):
+    """Sends what a replica says, as it comes."""
+
+    def __init__(self, path: str, head: Head, pieces: AsyncIterator[bytes]) -> None:
+        self._path, self._head, self._pieces = path, head, pieces
+        self.status_code = head.status
+        self.raw_headers = list(head.headers)
+        self.background = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        try:
+            await send({"type": "http.response.start", **start})
+            await _send(send, self._head.body)
+            async for piece in self._pieces:
+                await _send(send, piece)
+            last = b""
+        except (RayActorError, RayTaskError) as e:
+            _log.error("A replica was lost in the middle of an answer: %s", e)
+            last = self._last_word()
+        finally:
+            cast(Any, self._pieces).cancel()  # of no consequence if it has ended
+        await _send(send, last, more=False)
+
+    def _last_word(self) -> bytes:
+        """An error in the shape of the stream's protocol.
+
+        Raises:
+            RuntimeError: the answer is no stream of events or lines; it must not look complete.
+        """
+        named = {name.lower(): value.decode("latin-1") for name, value in self._head.headers}
+        if (last := last_word(named.get(b"content-type", ""), self._path)) is None:
+            raise RuntimeError("A replica was lost in the middle of an answer")
+        return last
+
+
+async def _send(send: Send, body: bytes, *, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": more})

@@ -1,0 +1,16 @@
+"""What a stream says when the process that wrote it is no more."""
+
+from __future__ import annotations
+
+from ..server.wire.errors import ApiError, shape_of
+from ..server.wire.framing import event, line, named_event
+
+LOST = ApiError(503, "The replica that answered was lost", code="replica_lost")
+
+
+def last_word(media_type: str, path: str) -> bytes | None:
+    """LOST as the protocol of `path` writes errors into a stream; None: the answer is no stream."""
+    value, kind = shape_of(path)(LOST), media_type.partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        return named_event(value) if isinstance(value.get("type"), str) else event(value)
+    return line(value) if kind == "application/x-ndjson" else None

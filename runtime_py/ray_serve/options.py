@@ -1,0 +1,54 @@
+"""The arguments of the application, as `serve run` and config files give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ..load.options import checked
+from ..server.app import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
+
+
+class Options(BaseModel):
+    """What is served, and how; the sizes of deployments are Ray Serve's own options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    model: str = "demo"  # what `wherry serve` accepts; compiled on each machine that has it not yet
+    model_name: str | None = None  # what clients call it; None: the model's own
+    load: dict[str, Any] = Field(
+        default_factory=dict
+    )  # of LoadOptions: quant, context, max_batch..
+    cors: list[str] = Field(default_factory=list)  # see create_app, as the next four
+    hosts: list[str] = Field(default_factory=list)
+    max_body: int = Field(MAX_BODY, ge=1)  # bytes
+    max_queue: int = Field(MAX_QUEUE, ge=0)
+    stuck_seconds: float = Field(STUCK_SECONDS, gt=0)  # then a replica is replaced
+    # Replicas by the requests under way and waiting, for each of them `target_requests`. None: as
+    # many as the config file says of the deployment, with or without its autoscaling_config.
+    max_replicas: int | None = Field(None, ge=1)
+    min_replicas: int = Field(1, ge=0)
+    target_requests: float = Field(16, gt=0)
+    stream_interval_seconds: float = Field(0.05, ge=0, le=5)  # between two pieces of a stream
+    stream_pieces_per_second: float = Field(250, gt=0)  # of all streams of a replica
+    # Requests that the replica with a prompt's prefix may have beyond the idlest replica.
+    prefix_slack: int = Field(8, ge=0)
+    prefix_blocks: int = Field(2**16, ge=0)  # remembered of one replica, 64 bytes of text each
+
+    @field_validator("load")
+    @classmethod
+    def _known(cls, load: dict[str, Any]) -> dict[str, Any]:
+        try:
+            checked(load)
+        except TypeError as e:
+            raise ValueError(str(e)) from e
+        return load
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Options:
+        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
+            raise ValueError(
+                f"max_replicas is {self.max_replicas}, and min_replicas {self.min_replicas}"
+            )
+        return self

@@ -1,0 +1,96 @@
+"""One engine with the whole HTTP server over it, as a deployment of Ray Serve runs it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
+
+import ray
+from ray import serve
+
+from wherry import settings
+
+from ..engine import MLCEngine
+from ..load.options import checked
+from ..server.app import create_app
+from .http_call import Head, HttpRequest, answers, check_health
+from .options import Options
+from .prefix_memory import PrefixMemory, report
+from .prompt_prefix import unpacked
+
+_log = logging.getLogger(__name__)
+REPORTED, REPORTED_OF_ONE = 4096, 128  # blocks that routers are told of, and of one prompt
+REPLICA_HEADER = b"x-wherry-replica"  # who has answered
+
+
+class Replica:
+    """Loads a model, compiling it if this machine has not yet, and answers HTTP requests.
+
+    Args:
+        options: of the application.
+        api_key: see create_app.
+    """
+
+    def __init__(self, options: Options, api_key: str | None) -> None:
+        self._name = str(serve.get_replica_context().replica_id.unique_id)
+        self._options = options
+        self._requests = 0  # under way
+        self._sent: PrefixMemory[str] = PrefixMemory(REPORTED)
+        self._has_disk = bool(options.load.get("prefix_cache_dir"))
+        self._engine = MLCEngine(options.model, **checked(_load_options(options)))
+        self._app = create_app(
+            self._engine,
+            model_name=options.model_name,
+            api_key=api_key or settings.api_key(),
+            cors=options.cors,
+            hosts=options.hosts,
+            max_body=options.max_body,
+            max_queue=options.max_queue,
+            stuck_seconds=options.stuck_seconds,
+        )
+
+    async def serve_http(self, request: HttpRequest) -> AsyncGenerator[Head | bytes, None]:
+        """The answer to one request: a Head, then bytes."""
+        self._sent.note(self._name, unpacked(request.prefix)[:REPORTED_OF_ONE])
+        self._requests += 1
+        try:
+            async for piece in answers(self._app, request, self._interval):
+                yield self._signed(piece) if isinstance(piece, Head) else piece
+        finally:
+            self._requests -= 1
+
+    def _interval(self) -> float:
+        """Seconds between two pieces of a stream: all streams together have a limit."""
+        pieces = self._requests / self._options.stream_pieces_per_second
+        return max(self._options.stream_interval_seconds, pieces)
+
+    def _signed(self, head: Head) -> Head:
+        return replace(head, headers=(*head.headers, (REPLICA_HEADER, self._name.encode())))
+
+    async def check_health(self) -> None:
+        """Ray Serve replaces a replica that fails here: its engine has failed, or is stuck."""
+        await check_health(self._app)
+
+    def record_routing_stats(self) -> dict[str, Any]:
+        """What routers may know of this replica; Ray Serve asks every few seconds."""
+        newest = self._sent.newest(self._name, REPORTED)
+        return report(newest, None if self._has_disk else self._cache_tokens())
+
+    def _cache_tokens(self) -> int:
+        stats = self._engine.loaded.dispatcher.snapshot().stats
+        return stats.pages_total * stats.page_size
+
+    def __del__(self) -> None:
+        """Ray Serve calls this when requests under way have ended."""
+        if engine := getattr(self, "_engine", None):
+            engine.close()
+
+
+def _load_options(options: Options) -> dict[str, Any]:
+    """With as many threads as Ray gives this replica, where nothing else is said."""
+    if options.load.get("threads") or settings.threads():
+        return options.load
+    cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)
+    return {**options.load, "threads": max(1, int(cpus))}

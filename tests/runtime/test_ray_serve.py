@@ -1,0 +1,262 @@
+"""Two replicas under Ray Serve: streams, prefixes, deaths. Installs Ray into a venv of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from .ray_cluster import ROOT, cluster, make_venv, replica_of
+
+pytestmark = pytest.mark.nightly
+
+CONFIG = """
+proxy_location: HeadOnly
+http_options: {host: 127.0.0.1, port: PORT}
+applications:
+  - name: wherry
+    route_prefix: /
+    import_path: wherry.serve_ray:app
+    args: {model: demo, load: {context: 1024, max_batch: 16}}
+    deployments:
+      - name: Engine
+        num_replicas: 2
+        ray_actor_options: {num_cpus: 0.5}
+        health_check_period_s: 1
+        health_check_timeout_s: 5
+      - name: Ingress
+        num_replicas: 2
+  - name: small
+    route_prefix: /small
+    import_path: wherry.serve_ray:app
+    args: {model: demo, model_name: little, load: {context: 1024, max_batch: 2}}
+    runtime_env: {env_vars: {WHERRY_API_KEY: secret}}
+    deployments:
+      - name: Engine
+        ray_actor_options: {num_cpus: 0.25}
+        max_ongoing_requests: 2
+        max_queued_requests: 4
+        autoscaling_config:
+          {min_replicas: 1, max_replicas: 2, target_ongoing_requests: 1, upscale_delay_s: 1}
+"""
+CHAT = "/v1/chat/completions"
+# Outputs of one request: some seconds of work, for as long as somebody waits for it.
+LONG = {"n": 16, "max_tokens": 900, "ignore_eos": True, "temperature": 1.0, "seed": 5}
+
+# As many outputs as take a minute where two are decoded together.
+CROWD = {**LONG, "n": 64, "stream": True}
+CHECK = """
+import sys, yaml
+from ray.serve.schema import ServeDeploySchema
+from wherry import serve_ray
+for path in sys.argv[1:]:
+    config = yaml.safe_load(open(path))
+    if config.get("kind") == "RayService":
+        cluster = config["spec"]["rayClusterConfig"]
+        for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]:
+            for container in group["template"]["spec"]["containers"]:
+                assert container["image"] and container["resources"]
+        config = yaml.safe_load(config["spec"]["serveConfigV2"])
+    (app,) = ServeDeploySchema.model_validate(config).applications
+    assert app.import_path == "wherry.serve_ray:app"
+    serve_ray.Options(**app.args)
+    assert {d.name for d in app.deployments} == {"Engine", "Ingress"}
+    print("valid")
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    return make_venv(tmp_path_factory.mktemp("venv"))
+
+
+@pytest.fixture(scope="module")
+def served(programs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("r")  # short: Ray's sockets lie in it
+    with cluster(programs, folder, CONFIG) as running:
+        yield running
+
+
+def chat(text, *more, **fields):
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "content": t} for i, t in enumerate((text, *more))]
+    return {"messages": messages, "max_tokens": 16, "temperature": 0, **fields}
+
+
+def story(i: int) -> str:
+    return f"Story {i}. The {i} foxes live in the wood. " + "They sleep until the evening. " * 8
+
+
+def events(stream):
+    """The JSON of a stream's events, as they come; the last word is not JSON and left out."""
+    for line in stream:
+        if line.startswith(b"data: {"):
+            yield json.loads(line.removeprefix(b"data: "))
+
+
+def both(served):
+    """The replicas that answer by now."""
+    found = {served.ask("/health")[0] for _ in range(20)}
+    return found if len(found) == 2 else None
+
+
+def test_the_surface_is_the_servers(served):
+    assert served.ask("/v1/models")[1]["data"][0]["id"] == "demo"
+    assert served.ask(CHAT, chat("Hello!"))[1]["choices"][0]["finish_reason"] in ("stop", "length")
+    with served.open(CHAT, chat("Hello!", stream=True)) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        assert answer.read().endswith(b"data: [DONE]\n\n")
+    for path, body, status in (
+        (CHAT, {"messages": []}, 400),
+        (CHAT, {**chat("Hello!"), "model": "another"}, 404),
+        ("/v1/nothing", None, 404),
+    ):
+        with pytest.raises(OSError) as refused:
+            served.open(path, body)
+        assert refused.value.status == status
+        assert json.load(refused.value)["error"]["message"]
+
+
+def test_a_second_turn_goes_where_the_first_is_cached(served):
+    served.wait(lambda: both(served), 120, "two replicas")
+    first = {i: served.ask(CHAT, chat(story(i))) for i in range(8)}
+    assert len({replica for replica, _ in first.values()}) == 2, "chance has never asked the other"
+    time.sleep(12)  # half of the second turns come to the other ingress: replicas tell it by now
+    for i, (replica, answer) in first.items():
+        said = answer["choices"][0]["message"]["content"]
+        again, second = served.ask(CHAT, chat(story(i), said, "And then?"))
+        assert again == replica
+        cached = second["usage"]["prompt_tokens_details"]["cached_tokens"]
+        assert cached > 0.8 * answer["usage"]["prompt_tokens"]
+
+
+def test_a_salt_has_prefixes_of_its_own(served):
+    for salt in ("a", "b"):
+        _, answer = served.ask(CHAT, chat(story(100), cache_salt=salt))
+        assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_a_client_that_leaves_frees_its_request(served):
+    with served.open(CHAT, chat(story(200), stream=True, **{**LONG, "n": 128})) as stream:
+        next(events(stream))
+
+    def idle():  # while it is busy, the other is asked
+        replica, stats = served.ask("/stats")
+        return replica == replica_of(stream) and not stats["requests"]["active"] and stats
+
+    stats = served.wait(idle, 20, "free of the request")
+    assert stats["tokens"]["decode"] < 128 * 900 / 2
+
+
+def test_one_replica_is_killed_in_mid_stream(served):
+    served.wait(lambda: both(served), 120, "two replicas")
+    streams = {}
+    for i in range(300, 340):  # until each replica has one
+        stream = served.open(CHAT, chat(story(i), stream=True, **LONG))
+        if replica_of(stream) in streams:
+            stream.close()
+        else:
+            streams[replica_of(stream)] = i, stream
+        if len(streams) == 2:
+            break
+    (victim, (_, cut)), (survivor, (i, whole)) = streams.items()
+    chunks = events(whole)
+    begun = [next(chunks)]
+    os.kill(served.process_of(victim), signal.SIGKILL)
+
+    last = [*events(cut)][-1]  # the stream says why it ends
+    assert last["error"]["code"] == "replica_lost"
+    for _ in range(5):  # new requests are answered meanwhile
+        assert served.ask(CHAT, chat("Hello!"))[0] == survivor
+    text = texts([*begun, *chunks])
+    alone = served.ask(CHAT, chat(story(i), **LONG))[1]["choices"]
+    assert text == {c["index"]: c["message"]["content"] for c in alone}
+
+    now = served.wait(lambda: both(served), 120, "two replicas again")
+    assert survivor in now and victim not in now
+
+
+def test_a_replica_that_does_not_move_is_replaced(served):
+    before = served.wait(lambda: both(served), 120, "two replicas")
+    stopped = min(before)
+    os.kill(served.process_of(stopped), signal.SIGSTOP)
+
+    def replaced():
+        try:
+            found = {served.ask("/health", timeout=20)[0] for _ in range(10)}
+        except OSError:
+            return None
+        return stopped not in found and len(found) == 2
+
+    served.wait(replaced, 180, "two replicas that move")
+
+
+def texts(chunks) -> dict[int, str]:
+    """The text of each output of a stream."""
+    found: dict[int, str] = {}
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            index, delta = choice["index"], choice["delta"].get("content") or ""
+            found[index] = found.get(index, "") + delta
+    return found
+
+
+def test_an_application_below_a_prefix_asks_for_its_key(served):
+    with pytest.raises(OSError) as refused:
+        served.open("/small/v1/models")
+    assert refused.value.status == 401
+    with served.open("/small/v1/models", key="secret") as answer:
+        assert json.load(answer)["data"][0]["id"] == "little"
+    assert served.ask("/small/health")[1] == {"status": "ok"}
+
+
+def test_a_long_queue_is_refused_and_starts_a_replica(served):
+    ask = {"prompt": "Once", **LONG, "n": 8}
+    found, refused = set(), []
+
+    def one(_):
+        try:
+            with served.open("/small/v1/completions", ask, key="secret") as answer:
+                found.add(replica_of(answer))
+        except urllib.error.HTTPError as e:
+            assert (e.status, e.headers["Retry-After"]) == (429, "1")
+            refused.append(json.load(e)["error"]["code"])
+
+    end = time.monotonic() + 120
+    with ThreadPoolExecutor(12) as clients:
+        while len(found) < 2:
+            assert time.monotonic() < end, served.log[-4000:]
+            list(clients.map(one, range(12)))
+    assert set(refused) == {"queue_full"}
+
+
+def test_a_request_without_a_byte_moves_to_another_replica(served):
+    prompt = {"prompt": story(500)}
+    with (
+        served.open("/small/v1/completions", prompt | CROWD, key="secret") as crowd,
+        ThreadPoolExecutor(1) as client,
+    ):
+        chunks = events(crowd)
+        next(chunks)
+        waiting = client.submit(served.ask, "/small/v1/completions", prompt, key="secret")
+        time.sleep(2)
+        assert not waiting.done()  # it was sent where its prefix is, and waits for the crowd
+        os.kill(served.process_of(replica_of(crowd)), signal.SIGKILL)
+        assert [*chunks][-1]["error"]["code"] == "replica_lost"
+        replica, answer = waiting.result(timeout=120)
+    assert replica != replica_of(crowd)
+    assert answer["choices"][0]["text"]
+
+
+def test_the_examples_are_what_ray_accepts(programs):
+    files = [ROOT / "examples/ray/serve.yaml", ROOT / "examples/kubernetes/rayservice.yaml"]
+    checked = subprocess.run(
+        [programs / "python", "-c", CHECK, *files], capture_output=True, text=True
+    )
+    assert checked.stdout.split() == ["valid", "valid"], checked.stderr
