@@ -23,6 +23,8 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .candidates import ENTRY as CANDIDATES
+from .candidates import add_candidates
 from .device_limits import require_limits
 from .device_sources import device_sources
 from .export import INPUTS, Program
@@ -114,6 +116,12 @@ def build_library(
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
+        mod, found = add_candidates(
+            mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
+        )
+        metadata.update(found)
+        if found:
+            require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
     storage = _Storage()
@@ -123,6 +131,8 @@ def build_library(
             require_limits(mod, target)
         if phase == "link":
             storage.visit_expr(mod["forward"])
+            if CANDIDATES in metadata:
+                storage.visit_expr(mod[CANDIDATES])
         on_phase(phase, mod)
 
     if target.toolchain:
