@@ -183,6 +183,9 @@ typedef struct {
   double step_seconds;   /* since the step under way began; 0: none is */
   uint64_t failed_steps; /* in a row, up to the last one: each ended its requests with an error. A
                             device that was lost fails them all */
+  uint64_t candidate_rows; /* rows of logits whose token came from what the device made of them */
+  uint64_t whole_rows;     /* from the rows themselves: always on a CPU */
+  uint64_t readback_bytes; /* of results, brought from a device */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

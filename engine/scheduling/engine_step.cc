@@ -110,6 +110,9 @@ void Engine::finish_step(Lock& lock) {
   ++stats_.steps;
   stats_.model_seconds += result.collect_seconds;
   stats_.sample_seconds += result.sample_seconds;
+  stats_.candidate_rows += result.rows.candidates;
+  stats_.whole_rows += result.rows.whole;
+  stats_.readback_bytes += result.bytes_read;
   stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
     accept(result);

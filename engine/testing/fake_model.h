@@ -27,6 +27,9 @@ struct FakeOptions {
   bool embeds = false;     // has embeddings, too
   bool whole = false;      // has embeddings alone, of a sequence in one step
   uint64_t seed = 0;       // of another model with the same vocabulary
+  int64_t candidates = 0;  // that a "device" brings of a row; 0: rows are here
+  double error = 0;        // relative, of their sums
+  double sharpness = 1;    // of the distributions
   double agrees = 1;       // share of texts after which that model's likeliest token is this one's
 };
 

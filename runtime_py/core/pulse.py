@@ -58,6 +58,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         },
         "preemptions": stats.preemptions,
         "steps": stats.steps,
+        "readback_bytes": stats.readback_bytes,
+        "rows": {"candidates": stats.candidate_rows, "whole": stats.whole_rows},
         "failed_steps": stats.failed_steps,
         "model_seconds": stats.model_seconds,
         "sample_seconds": stats.sample_seconds,
