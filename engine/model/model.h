@@ -69,6 +69,8 @@ class Session {
   // in its place, it is fetched now.
   virtual const float* row(int64_t i) = 0;
 
+  // Whether launch() returns while the device computes.
+  virtual bool asynchronous() const { return false; }
   // How many candidates of a row a device can bring; 0: no `scales` may be given.
   virtual int64_t most_candidates() const { return 0; }
   // Bytes of results that were brought from a device so far.

@@ -149,6 +149,7 @@ class VmSession : public Session {
     return reinterpret_cast<const float*>(bytes_of(row));
   }
 
+  bool asynchronous() const override { return !is_host(shared_->device); }
   int64_t most_candidates() const override { return shared_->metadata.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
 

@@ -94,6 +94,23 @@ void Engine::run_model(Lock& lock) {
   stats_.host_seconds += host;
   failure_ = std::move(failure);
   inside_ = false;
+  prepare_next();
+}
+
+void Engine::prepare_next() {
+  if (!failure_.empty() || !stepper_.session().asynchronous()) return;
+  double start = now_seconds();
+  try {
+    scheduler_.prepare(queues_, plan_);
+  } catch (...) {  // which of those that were admitted it was for is not known
+    failure_ = current_reason();
+    for (Request* request : std::vector<Request*>(queues_.active)) {
+      if (!is_under_way(*request)) finish_without_token(*request, WHERRY_ERROR, failure_);
+    }
+  }
+  double seconds = now_seconds() - start;
+  stats_.host_seconds += seconds;
+  stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
 void Engine::finish_step(Lock& lock) {

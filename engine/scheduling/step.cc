@@ -34,15 +34,17 @@ Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> d
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
   restore(plan);
-  launch_seconds_ = 0;
+  launch_seconds_ = mask_seconds_ = 0;
   if (plan.entries.empty()) return;
   if (plan.entry == Entry::kForward) guess(plan);
   Batch batch = make_batch(plan, groups_);
   if (plan.entry == Entry::kForward) ask_candidates(plan, batch);
   double start = now_seconds();
   session_->launch(batch, plan.entry);
-  launch_seconds_ = now_seconds() - start;
+  double launched = now_seconds();
+  launch_seconds_ = launched - start;
   if (plan.entry == Entry::kForward) ask_masks(plan);
+  mask_seconds_ = now_seconds() - launched;
 }
 
 // Beside rows only a few pages are read: others wait for those rows.

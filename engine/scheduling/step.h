@@ -50,6 +50,7 @@ class Stepper {
   // Sets the `error` of entries that fail alone.
   void launch(Plan& plan);
   double launch_seconds() const { return launch_seconds_; }  // of the model, in the last launch
+  double mask_seconds() const { return mask_seconds_; }      // of grammars, after it
 
   StepResult collect(Plan& plan);
 
@@ -75,7 +76,7 @@ class Stepper {
   StepBudget& budget_;
   const size_t groups_;
   DiskTier* disk_ = nullptr;
-  double launch_seconds_ = 0;
+  double launch_seconds_ = 0, mask_seconds_ = 0;
 };
 
 }  // namespace wherry

@@ -103,6 +103,7 @@ class FakeSession : public Session {
     return row_at(static_cast<size_t>(i));
   }
 
+  bool asynchronous() const override { return model_.options.asynchronous; }
   int64_t most_candidates() const override { return model_.options.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
 

@@ -119,6 +119,7 @@ class Stats(ctypes.Structure):
         ("page_size", c_int32),
         *_fields(c_double, "model_seconds sample_seconds host_seconds step_seconds"),
         *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
+        ("overlapped_seconds", c_double),
     )
 
 

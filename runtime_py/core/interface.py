@@ -130,6 +130,7 @@ class CoreStats:
     candidate_rows: int = 0  # of logits, whose token came from what a device made of them
     whole_rows: int = 0  # whose token came from the row itself: all on a CPU
     readback_bytes: int = 0  # of results, brought from a device
+    overlapped_seconds: float = 0.0  # of host_seconds, while a device computed
 
 
 class Core(Protocol):

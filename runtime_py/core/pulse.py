@@ -64,6 +64,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "model_seconds": stats.model_seconds,
         "sample_seconds": stats.sample_seconds,
         "host_seconds": stats.host_seconds,
+        "overlapped_seconds": stats.overlapped_seconds,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
     }
