@@ -24,6 +24,8 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .candidates import ENTRY as CANDIDATES
+from .candidates import add_candidates
 from .device_limits import require_limits
 from .device_sources import device_sources
 from .export import INPUTS, Program
@@ -119,6 +121,12 @@ def build_library(
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
+        mod, found = add_candidates(
+            mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
+        )
+        metadata.update(found)
+        if found:
+            require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
     workspace = 0
@@ -128,7 +136,8 @@ def build_library(
         if phase == "schedule":
             require_limits(mod, target)
         if phase == "link":
-            workspace = _workspace(mod, program.entries)
+            made = (CANDIDATES,) if CANDIDATES in metadata else ()
+            workspace = _workspace(mod, program.entries + made)
         on_phase(phase, mod)
 
     if target.toolchain:

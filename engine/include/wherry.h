@@ -177,12 +177,17 @@ typedef struct {
   int32_t pages_total, pages_free; /* of the KV cache, page_size tokens each */
   int32_t pages_cached;            /* of the free ones: hold prefixes that no request uses */
   int32_t page_size;
-  double model_seconds;  /* wall time inside the compiled model */
-  double sample_seconds; /* from logits to tokens */
-  double host_seconds;   /* planning, and moving requests on */
-  double step_seconds;   /* since the step under way began; 0: none is */
-  uint64_t failed_steps; /* in a row, up to the last one: each ended its requests with an error. A
-                            device that was lost fails them all */
+  double model_seconds;    /* wall time inside the compiled model */
+  double sample_seconds;   /* from logits to tokens */
+  double host_seconds;     /* planning, and moving requests on */
+  double step_seconds;     /* since the step under way began; 0: none is */
+  uint64_t failed_steps;   /* in a row, up to the last one: each ended its requests with an error. A
+                              device that was lost fails them all */
+  uint64_t candidate_rows; /* rows of logits whose token came from what the device made of them */
+  uint64_t whole_rows;     /* from the rows themselves: always on a CPU */
+  uint64_t readback_bytes; /* of results, brought from a device */
+  double overlapped_seconds; /* of host_seconds, while a device computed: masks, and what of the
+                                next step does not wait for this one's tokens */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

@@ -75,6 +75,12 @@ void check_inputs(const Metadata& metadata, Problems& problems) {
   }
 }
 
+void check_candidates(const Metadata& metadata, Problems& problems) {
+  if (metadata.candidates < 0) problems.add("\"candidates\" is ", metadata.candidates);
+  double error = metadata.candidates_error;
+  if (!(error >= 0 && error < 1)) problems.add("\"candidates_error\" is ", error);
+}
+
 ParamSpec parse_param(const ffi::json::Object& object, size_t i, Problems& problems) {
   JsonReader reader(object, concat("params[", i, "]"), problems);
   ParamSpec spec;
@@ -149,6 +155,9 @@ Metadata parse_metadata(const std::string& json) {
   if (reader.has("prefill_chunk")) metadata.prefill_chunk = reader.integer("prefill_chunk");
   if (reader.has("logit_rows")) metadata.logit_rows = reader.integer("logit_rows");
   metadata.adapters = reader.integer_or("adapters", 0);
+  metadata.candidates = reader.integer_or("candidates", 0);
+  metadata.candidates_error = reader.number_or("candidates_error", 0);
+  check_candidates(metadata, problems);
   require_positive("vocab_size", metadata.vocab_size, problems);
   require_positive("context", metadata.context, problems);
   require_positive("page_size", metadata.page_size, problems);

@@ -58,6 +58,8 @@ struct Metadata {
   int64_t prefill_chunk = 1 << 20;  // rows of one step
   int64_t logit_rows = 4096;        // rows of one step whose logits are wanted
   int64_t adapters = 0;
+  int64_t candidates = 0;       // that the entry of this name gives of a row; 0: there is none
+  double candidates_error = 0;  // relative, of its sums
   // Arguments of the entries before state and parameters, in order: fields of Batch; "pages.i" is
   // the two arrays of group i.
   std::vector<std::string> inputs;

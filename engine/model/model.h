@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/candidates.h"
 #include "model/metadata.h"
 
 namespace wherry {
@@ -29,13 +30,17 @@ struct Batch {
   std::vector<int32_t> slots;           // [r], of recurrent state
   std::vector<int32_t> source_lengths;  // [r], tokens that the encoder read
   std::vector<int32_t> logit_rows;      // [m]
+
+  // [m] for kForward, or empty: of each logit row the scale for whose sum its candidates are wanted
+  // in place of the row (candidates.h); 0: of this one the row is.
+  std::vector<float> scales;
 };
 
-// float32 [rows, columns] in host memory, row-major; valid until the session's next launch.
+// Results of a step, float32 [rows, columns]; valid until the session's next launch.
 struct Rows {
-  const float* data = nullptr;
   int64_t rows = 0;
   int64_t columns = 0;
+  std::vector<Candidates> candidates;  // [rows], or empty: they were not asked for
 };
 
 // How large a session's batches get.
@@ -60,6 +65,16 @@ class Session {
   // Waits for the step. The rows of kForward are logits, of kEmbed embeddings; kEncode has none.
   // After an exception in either, the session takes the next launch.
   virtual Rows collect() = 0;
+  // Row `i` of what was collected, [columns]; valid until the next launch. Where candidates came
+  // in its place, it is fetched now.
+  virtual const float* row(int64_t i) = 0;
+
+  // Whether launch() returns while the device computes.
+  virtual bool asynchronous() const { return false; }
+  // How many candidates of a row a device can bring; 0: no `scales` may be given.
+  virtual int64_t most_candidates() const { return 0; }
+  // Bytes of results that were brought from a device so far.
+  virtual uint64_t bytes_read() const { return 0; }
 
   virtual void copy_page(int group, int32_t from, int32_t to) = 0;
   virtual void copy_slot(int32_t from, int32_t to) = 0;

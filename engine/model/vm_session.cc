@@ -7,8 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "model/staging.h"
 #include "model/threads.h"
 #include "model/virtual_machine.h"
+#include "model/vm_candidates.h"
 #include "support/error.h"
 
 namespace wherry {
@@ -16,35 +18,6 @@ namespace wherry {
 namespace {
 
 constexpr DLDataType kInt32{kDLInt, 32, 1};
-
-// An int32 buffer on the device, and views of its first elements.
-class Staging {
- public:
-  Staging(int64_t capacity, DLDevice device)
-      : host_(allocate_host({capacity}, kInt32)), there_(to_device(host_, device)) {}
-
-  ffi::Tensor view(const std::vector<int32_t>& values) {
-    auto n = static_cast<int64_t>(values.size());
-    if (n > host_.size(0)) {
-      throw Error(WHERRY_INTERNAL, concat("a batch has ", n,
-                                          " elements; the session was opened for ", host_.size(0)));
-    }
-    std::copy(values.begin(), values.end(), static_cast<int32_t*>(host_.data_ptr()));
-    ffi::Tensor here = prefix(host_, n);
-    if (is_host(there_.device())) return here;
-    ffi::Tensor there = prefix(there_, n);
-    ffi::Function::GetGlobalRequired("runtime.TVMTensorCopyFromTo")(here, there);
-    return there;
-  }
-
- private:
-  static ffi::Tensor prefix(const ffi::Tensor& tensor, int64_t n) {
-    const int64_t stride = 1;
-    return tensor.as_strided(ffi::ShapeView(&n, 1), ffi::ShapeView(&stride, 1));
-  }
-
-  ffi::Tensor host_, there_;
-};
 
 // TVM's pooled allocator keeps a freed buffer of each size it ever saw, and the sizes follow the
 // number of rows: after many different ones it is told to give them back.
@@ -87,8 +60,8 @@ class Inputs {
 
   void add(const std::string& name, const SessionLimits& limits, DLDevice device) {
     auto plain = [&](std::vector<int32_t> Batch::* field, int64_t capacity) {
-      arrays_.push_back(
-          {[field](const Batch& b) -> const auto& { return b.*field; }, Staging(capacity, device)});
+      arrays_.push_back({[field](const Batch& b) -> const auto& { return b.*field; },
+                         Staging(capacity, kInt32, device)});
     };
     const int64_t n = limits.rows, r = limits.sequences;
     if (name == "tokens") return plain(&Batch::tokens, n);
@@ -101,29 +74,14 @@ class Inputs {
     if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);
     size_t group = std::stoul(name.substr(name.find('.') + 1));  // "pages.0": see parse_metadata
     arrays_.push_back({[group](const Batch& b) -> const auto& { return b.pages[group].indptr; },
-                       Staging(r + 1, device)});
+                       Staging(r + 1, kInt32, device)});
     arrays_.push_back({[group](const Batch& b) -> const auto& { return b.pages[group].ids; },
-                       Staging(limits.page_ids[group], device)});
+                       Staging(limits.page_ids[group], kInt32, device)});
   }
 
   std::vector<Array> arrays_;
   std::vector<ffi::Tensor> views_;
 };
-
-// Where the bytes of page or slot `i` of a state tensor [count, ...] begin, and how many they are.
-ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i) {
-  std::vector<int64_t> shape = shape_of(tensor), strides(shape.size(), 1);
-  for (size_t d = shape.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * shape[d + 1];
-  shape[0] = 1;
-  return tensor.as_strided(ffi::ShapeView(shape.data(), shape.size()),
-                           ffi::ShapeView(strides.data(), strides.size()), i * strides[0]);
-}
-
-void copy(const ffi::Tensor& from, const ffi::Tensor& to) {
-  static const ffi::Function between =
-      ffi::Function::GetGlobalRequired("runtime.TVMTensorCopyFromTo");
-  between(from, to);
-}
 
 class VmSession : public Session {
  public:
@@ -135,6 +93,9 @@ class VmSession : public Session {
     const Metadata& metadata = shared_->metadata;
     for (Entry entry : metadata.entries) {
       entries_.emplace_back(entry, vm_.function(name_of(entry)));
+    }
+    if (metadata.candidates > 0) {
+      candidates_.emplace(vm_.function("candidates"), metadata, limits.logit_rows, shared_->device);
     }
     for (const StateSpec& spec : metadata.state) {
       std::vector<int64_t> shape = spec.shape;
@@ -152,45 +113,60 @@ class VmSession : public Session {
   void launch(const Batch& batch, Entry entry) override {
     configure_kernel_threads(shared_->threads);
     trimmer_.before_step(batch.tokens.size());
-    result_ = ffi::Tensor();
+    result_ = packed_ = ffi::Tensor();
+    whole_.clear();
     rows_ = static_cast<int64_t>(batch.logit_rows.size());
     entry_ = entry;
     inputs_.fill(batch, arguments_);
     ffi::Any result;
     function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
-    if (entry != Entry::kEncode) result_ = std::move(result).cast<ffi::Tensor>();
+    if (entry == Entry::kEncode) return;
+    result_ = std::move(result).cast<ffi::Tensor>();
+    check_result();
+    if (candidates_ && !batch.scales.empty()) packed_ = candidates_->launch(result_, batch.scales);
     // Our plugins hold commands back until somebody waits.
-    if (start_.has_value() && result_.defined() && result_.IsContiguous()) (*start_)(result_);
+    if (start_.has_value()) (*start_)(packed_.defined() ? packed_ : result_);
   }
 
   Rows collect() override {
     if (entry_ == Entry::kEncode) return {};
     if (!result_.defined()) throw Error(WHERRY_INTERNAL, "collect without a launch");
-    result_ = to_host(result_);
-    const int64_t columns =
-        entry_ == Entry::kForward ? shared_->metadata.vocab_size : result_.size(result_.ndim() - 1);
-    const std::string has = describe(result_.dtype(), shape_of(result_));
-    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows_, columns});
-    if (has != wanted || !result_.IsContiguous()) {
-      throw Error(WHERRY_INCOMPATIBLE,
-                  concat(name_of(entry_), " returned ", has, ", not ", wanted));
+    Rows rows{rows_, result_.size(1), {}};
+    if (packed_.defined()) {
+      rows.candidates = candidates_->read(brought(packed_), rows_);
+    } else {
+      result_ = brought(result_);
     }
-    const char* data = static_cast<const char*>(result_.data_ptr()) + result_.byte_offset();
-    return {reinterpret_cast<const float*>(data), rows_, columns};
+    return rows;
   }
 
+  const float* row(int64_t i) override {
+    ffi::Tensor row = part_of(result_, i);
+    if (!is_host(result_.device())) {
+      row = brought(row);
+      whole_.push_back(row);
+    }
+    return reinterpret_cast<const float*>(bytes_of(row));
+  }
+
+  bool asynchronous() const override { return !is_host(shared_->device); }
+  int64_t most_candidates() const override { return shared_->metadata.candidates; }
+  uint64_t bytes_read() const override { return bytes_read_; }
+
   void copy_page(int group, int32_t from, int32_t to) override {
-    for (const ffi::Tensor& layer : layers(group)) copy(part_of(layer, from), part_of(layer, to));
+    for (const ffi::Tensor& layer : layers(group))
+      copy_tensor(part_of(layer, from), part_of(layer, to));
   }
 
   void copy_slot(int32_t from, int32_t to) override {
-    for (const ffi::Tensor& layer : recurrent()) copy(part_of(layer, from), part_of(layer, to));
+    for (const ffi::Tensor& layer : recurrent())
+      copy_tensor(part_of(layer, from), part_of(layer, to));
   }
 
   void clear_slot(int32_t slot) override {
     for (const ffi::Tensor& layer : recurrent()) {
       ffi::Tensor part = part_of(layer, slot);
-      copy(allocate_host(shape_of(part), part.dtype()), part);
+      copy_tensor(allocate_host(shape_of(part), part.dtype()), part);
     }
   }
 
@@ -203,8 +179,7 @@ class VmSession : public Session {
   void read_page(int group, int32_t page, char* bytes) override {
     for (const ffi::Tensor& layer : layers(group)) {
       ffi::Tensor part = to_host(part_of(layer, page));
-      const char* data = static_cast<const char*>(part.data_ptr()) + part.byte_offset();
-      std::memcpy(bytes, data, page_of(layer));
+      std::memcpy(bytes, bytes_of(part), page_of(layer));
       bytes += page_of(layer);
     }
   }
@@ -214,7 +189,7 @@ class VmSession : public Session {
       ffi::Tensor part = part_of(layer, page);
       ffi::Tensor host = allocate_host(shape_of(part), part.dtype());
       std::memcpy(host.data_ptr(), bytes, page_of(layer));
-      copy(host, part);
+      copy_tensor(host, part);
       bytes += page_of(layer);
     }
   }
@@ -230,6 +205,25 @@ class VmSession : public Session {
       if (known == entry) return function;
     }
     throw Error(WHERRY_INTERNAL, concat("the library has no entry ", name_of(entry)));
+  }
+
+  void check_result() const {
+    const bool embeds = entry_ == Entry::kEmbed && result_.ndim() == 2;
+    const int64_t columns = embeds ? result_.size(1) : shared_->metadata.vocab_size;
+    const std::string has = describe(result_.dtype(), shape_of(result_));
+    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows_, columns});
+    if (has != wanted || !result_.IsContiguous()) {
+      throw Error(WHERRY_INCOMPATIBLE,
+                  concat(name_of(entry_), " returned ", has, ", not ", wanted));
+    }
+  }
+
+  // The tensor on the host; counts what it takes.
+  ffi::Tensor brought(const ffi::Tensor& tensor) {
+    if (is_host(tensor.device())) return tensor;
+    ffi::Tensor here = to_host(tensor);
+    bytes_read_ += ffi::GetDataSize(here);
+    return here;
   }
 
   std::vector<ffi::Tensor> layers(int group) const {
@@ -264,7 +258,11 @@ class VmSession : public Session {
   std::vector<State> state_;
   std::vector<ffi::AnyView> arguments_;  // of an entry, in order
   AllocatorTrimmer trimmer_;
-  ffi::Tensor result_;  // holds the memory that collect() points into
+  std::optional<VmCandidates> candidates_;
+  ffi::Tensor result_;              // of the entry
+  ffi::Tensor packed_;              // its candidates, if they were asked for
+  std::vector<ffi::Tensor> whole_;  // hold the memory of rows that were fetched
+  uint64_t bytes_read_ = 0;
   Entry entry_ = Entry::kForward;
   int64_t rows_ = 0;
 };

@@ -43,6 +43,16 @@ bool CandidateSampler::may_do(const SamplingInput& input, bool masked) {
          params.typical_p == 1 && params.xtc_probability == 0;
 }
 
+float CandidateSampler::scale(const SamplingInput& input, bool masked, int64_t count) {
+  constexpr float kMost = 1000;  // what devices compute exponents with
+  const SamplingParams& params = input.params;
+  bool enough = params.top_logprobs <= count && params.top_k < count;
+  if (!may_do(input, masked) || !enough) return 0;
+  if (params.temperature == 0) return 1;
+  float scale = inverse_temperature(params, nullptr, 0, 0);
+  return scale <= kMost ? scale : 0;
+}
+
 std::optional<Sample> CandidateSampler::sample(const SamplingInput& input,
                                                const Candidates& candidates) {
   const SamplingParams& params = input.params;

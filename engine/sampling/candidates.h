@@ -13,22 +13,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "model/candidates.h"
 #include "sampling/draw.h"
 #include "sampling/input.h"
 #include "sampling/truncation.h"
 
 namespace wherry {
-
-// Of one row of logits without NaN and +inf.
-struct Candidates {
-  const int32_t* ids;   // [count] the most likely tokens, descending; of equals the lower id first
-  const float* logits;  // [count] theirs, as in the row
-  int64_t count;        // at least Ranking::kFirst decide most rows
-  int64_t vocab;        // tokens of the whole row
-  double total;         // of exp(x - maximum) over the row; maximum is logits[0]
-  double scaled_total;  // of exp((x - maximum) / temperature); not read where that is 0
-  double relative_error;  // that both sums have at most, in [0, 1)
-};
 
 // Keeps memory between calls.
 class CandidateSampler {
@@ -38,6 +28,9 @@ class CandidateSampler {
   // Whether candidates can be enough for a request at this place; what only whole rows can answer
   // need not be computed. `masked`: a mask will be given.
   static bool may_do(const SamplingInput& input, bool masked);
+  // The scale for which `count` candidates are to be asked for, so that sample() may do; 0: the
+  // whole row is needed.
+  static float scale(const SamplingInput& input, bool masked, int64_t count);
 
  private:
   // Index of a candidate, if the row's sum were `mass`.

@@ -71,6 +71,7 @@ class Engine {
   // The parts of a step. Those with a lock hold it on entry and on return.
   bool plan_step();              // false: nothing to do
   void run_model(Lock& lock);    // gives up the lock meanwhile
+  void prepare_next();           // while a device computes
   void finish_step(Lock& lock);  // gives up the lock while it waits and samples
   void accept(StepResult& result);
   void accept_restore(Request& request);

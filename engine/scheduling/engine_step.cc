@@ -94,6 +94,23 @@ void Engine::run_model(Lock& lock) {
   stats_.host_seconds += host;
   failure_ = std::move(failure);
   inside_ = false;
+  prepare_next();
+}
+
+void Engine::prepare_next() {
+  if (!failure_.empty() || !stepper_.session().asynchronous()) return;
+  double start = now_seconds();
+  try {
+    scheduler_.prepare(queues_, plan_);
+  } catch (...) {  // which of those that were admitted it was for is not known
+    failure_ = current_reason();
+    for (Request* request : std::vector<Request*>(queues_.active)) {
+      if (!is_under_way(*request)) finish_without_token(*request, WHERRY_ERROR, failure_);
+    }
+  }
+  double seconds = now_seconds() - start;
+  stats_.host_seconds += seconds;
+  stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
 void Engine::finish_step(Lock& lock) {
@@ -110,6 +127,9 @@ void Engine::finish_step(Lock& lock) {
   ++stats_.steps;
   stats_.model_seconds += result.collect_seconds;
   stats_.sample_seconds += result.sample_seconds;
+  stats_.candidate_rows += result.rows.candidates;
+  stats_.whole_rows += result.rows.whole;
+  stats_.readback_bytes += result.bytes_read;
   stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
     accept(result);

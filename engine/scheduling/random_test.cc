@@ -239,6 +239,41 @@ TEST(with_embeddings_between) {
   storm.run(4000);
 }
 
+TEST(with_rows_that_stay_on_a_device) {
+  FakeOptions options;
+  options.vocab = 400;
+  options.sharpness = 6;
+  options.candidates = 70;
+  options.error = 1e-4;
+  options.asynchronous = true;
+  Storm storm(options, kTiny, true, 7);
+  storm.run(4000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.candidate_rows > stats.whole_rows / 2);  // a third has masks, a third penalties
+  CHECK(stats.whole_rows > 1000);
+  CHECK(stats.readback_bytes > 0);
+}
+
+TEST(with_the_next_step_prepared) {
+  FakeOptions options;
+  options.asynchronous = true;
+  Storm storm(options, kTiny, true, 8);
+  storm.run(10000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.preemptions > 100);
+  CHECK(stats.cached_tokens > 10000);
+  CHECK(stats.overlapped_seconds > 0);
+  CHECK(stats.overlapped_seconds < stats.host_seconds);
+}
+
+TEST(with_a_window_and_the_next_step_prepared) {
+  FakeOptions options;
+  options.window = 9;
+  options.asynchronous = true;
+  options.encoder = true;
+  Storm(options, kTiny, true, 9).run(4000);
+}
+
 TEST(with_few_rows_of_logits) {
   FakeOptions options;
   options.logit_rows = 7;

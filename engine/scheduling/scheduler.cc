@@ -32,7 +32,8 @@ int64_t source_size(const Request& request) { return static_cast<int64_t>(reques
 
 Plan Scheduler::plan(RequestQueues& queues) {
   plan_ = Plan();
-  admit(queues, plan_.changes);
+  plan_.changes = prepared_;
+  admit(queues, true, plan_.changes);
   choose_entry(queues);
   plan_.entry = last_;
   int64_t running = std::count_if(queues.active.begin(), queues.active.end(), [](const Request* r) {
@@ -43,7 +44,21 @@ Plan Scheduler::plan(RequestQueues& queues) {
   left.prompt_rows = std::min(left.rows, budget_.prompt_rows(running, limits_.max_rows));
   plan_prompts(queues, left);
   plan_guesses(left);
+  // Whoever they were for may have ended: his pages are others' now, which count on them.
+  prepared_ = plan_.empty() ? plan_.changes : StateChanges();
   return std::move(plan_);
+}
+
+void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
+  // A snapshot that the step's end takes may have the slot that a copy was to come from.
+  if (cache_.recurrent()) return;
+  for (const PlannedRows& entry : under_way.entries) {
+    const Request& request = *entry.request;
+    auto next = request.computed + entry.rows + static_cast<int64_t>(entry.guesses.size()) + 1;
+    bool runs = under_way.entry == Entry::kForward && next <= request.most_cached();
+    if (runs && !request.aborted) cache_.reserve_ahead(entry.request->sequence, next, 0);
+  }
+  admit(queues, false, prepared_);
 }
 
 // Each kind of work in turn, of those that there are.
@@ -64,11 +79,11 @@ bool Scheduler::belongs(const Request& request) const { return entry_of(request)
 
 // ---- admission ----
 
-void Scheduler::admit(RequestQueues& queues, StateChanges& changes) {
+void Scheduler::admit(RequestQueues& queues, bool may_put_back, StateChanges& changes) {
   while (Request* request = queues.waiting.front()) {
     if (static_cast<int64_t>(queues.active.size()) >= limits_.max_batch) {
       Request* last = queues.active.back();
-      if (last->priority >= request->priority) break;
+      if (!may_put_back || last->priority >= request->priority) break;
       put_back(*last, queues);
     }
     if (!may_enter(*request, queues)) break;  // no overtaking: a large one would wait for ever

@@ -67,6 +67,11 @@ class Scheduler {
   // An empty plan means that there is nothing to do.
   Plan plan(RequestQueues& queues);
 
+  // What of the next plan does not depend on the tokens of the step under way: pages for the rows
+  // that come next, and admission without taking anybody's place. May be called or not: the tokens
+  // are the same.
+  void prepare(RequestQueues& queues, const Plan& under_way);
+
   uint64_t preemptions() const { return preemptions_; }
 
  private:
@@ -76,7 +81,7 @@ class Scheduler {
 
   void choose_entry(const RequestQueues& queues);
   bool belongs(const Request& request) const;
-  void admit(RequestQueues& queues, StateChanges& changes);
+  void admit(RequestQueues& queues, bool may_put_back, StateChanges& changes);
   bool may_enter(const Request& request, const RequestQueues& queues);
   bool will_be_computed(const Request& request, int64_t cached, const RequestQueues& queues) const;
   void enter(Request& request, RequestQueues& queues, StateChanges& changes);
@@ -93,6 +98,7 @@ class Scheduler {
   const StepBudget& budget_;
   DiskTier* const disk_;
   Plan plan_;
+  StateChanges prepared_;  // of requests that were admitted since the last plan
   Entry last_ = Entry::kForward;
   uint64_t preemptions_ = 0;
 };

@@ -34,14 +34,17 @@ Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> d
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
   restore(plan);
-  launch_seconds_ = 0;
+  launch_seconds_ = mask_seconds_ = 0;
   if (plan.entries.empty()) return;
   if (plan.entry == Entry::kForward) guess(plan);
   Batch batch = make_batch(plan, groups_);
+  if (plan.entry == Entry::kForward) ask_candidates(plan, batch);
   double start = now_seconds();
   session_->launch(batch, plan.entry);
-  launch_seconds_ = now_seconds() - start;
+  double launched = now_seconds();
+  launch_seconds_ = launched - start;
   if (plan.entry == Entry::kForward) ask_masks(plan);
+  mask_seconds_ = now_seconds() - launched;
 }
 
 // Beside rows only a few pages are read: others wait for those rows.
@@ -113,24 +116,53 @@ void Stepper::ask_masks(Plan& plan) {
   }
 }
 
+// Rows of a request that only takes tokens from them need not come whole.
+void Stepper::ask_candidates(const Plan& plan, Batch& batch) const {
+  const int64_t count = session_->most_candidates();
+  if (count == 0) return;
+  bool some = false;
+  for (const PlannedRows& entry : plan.entries) {
+    const Request& request = *entry.request;
+    bool samples = entry.rows == request.pending();
+    auto sampled = samples ? 1 + static_cast<int64_t>(entry.guesses.size()) : 0;
+    bool masked = request.mask != nullptr;
+    float scale = samples ? CandidateSampler::scale(request.sampling(), masked, count) : 0;
+    some = some || scale > 0;
+    batch.scales.insert(batch.scales.end(), static_cast<size_t>(entry.results - sampled), 0.0f);
+    batch.scales.insert(batch.scales.end(), static_cast<size_t>(sampled), scale);
+  }
+  bool nobody = batch.scales.empty();  // then there is a row that nobody looks at
+  if (nobody) batch.scales.assign(batch.logit_rows.size(), 1.0f);
+  if (!some && !nobody) batch.scales.clear();
+}
+
 StepResult Stepper::collect(Plan& plan) {
   StepResult result;
   if (plan.entries.empty()) return result;
+  const RowCounts before = sampler_.counts();
+  const uint64_t bytes = session_->bytes_read();
   try {
-    double start = now_seconds();
-    Rows rows = session_->collect();
-    double collected = now_seconds();
-    result.collect_seconds = collected - start;
-    int64_t row = 0;
-    for (PlannedRows& entry : plan.entries) {
-      result.outcomes.push_back(outcome_of(entry, rows, row));
-    }
-    result.sample_seconds = now_seconds() - collected;
+    collect_outcomes(plan, result);
   } catch (...) {
     result.failure = current_reason();
     result.outcomes.clear();
   }
+  const RowCounts& after = sampler_.counts();
+  result.rows = {after.candidates - before.candidates, after.whole - before.whole};
+  result.bytes_read = session_->bytes_read() - bytes;
   return result;
+}
+
+void Stepper::collect_outcomes(Plan& plan, StepResult& result) {
+  double start = now_seconds();
+  Rows rows = session_->collect();
+  double collected = now_seconds();
+  result.collect_seconds = collected - start;
+  int64_t row = 0;
+  for (PlannedRows& entry : plan.entries) {
+    result.outcomes.push_back(outcome_of(entry, rows, row));
+  }
+  result.sample_seconds = now_seconds() - collected;
 }
 
 // `row` is the first of the entry's results, and becomes that of the next entry.
@@ -144,8 +176,8 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   }
   if (entry.results == 0 || !outcome.error.empty()) return outcome;
   Request& request = *entry.request;
-  const float* data = results.data + first * results.columns;
   if (request.embed) {
+    const float* data = session_->row(first);
     outcome.embedding.assign(data, data + results.columns);
     return outcome;
   }
@@ -153,10 +185,10 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
     int64_t sampled_from = first;
     int64_t told = entry.results - static_cast<int64_t>(entry.guesses.size()) -
                    (entry.rows == request.pending() ? 1 : 0);
-    for (int64_t i = 0; i < told; ++i, ++sampled_from, data += results.columns) {
+    for (int64_t i = 0; i < told; ++i, ++sampled_from) {
       auto token = static_cast<size_t>(request.prompt_reported + i);
-      ScoredToken known =
-          score(data, results.columns, request.tokens[token], request.params.prompt_logprobs);
+      ScoredToken known = score(session_->row(sampled_from), results.columns, request.tokens[token],
+                                request.params.prompt_logprobs);
       outcome.prompt.push_back({request.tokens[token], known.logprob, std::move(known.top)});
     }
     if (entry.rows == request.pending()) sample_outputs(entry, results, sampled_from, outcome);
@@ -171,9 +203,9 @@ void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t ro
                              Outcome& outcome) {
   Request& request = *entry.request;
   for (size_t i = 0;; ++i, ++row) {
-    const float* data = results.data + row * results.columns;
     const uint32_t* mask = request.mask ? request.mask->bits() : nullptr;
-    Sampled next{sampler_.sample(request.sampling(), data, results.columns, mask), WHERRY_RUNNING};
+    Sampled next{sampler_.sample(request.sampling(), *session_, results, row, mask),
+                 WHERRY_RUNNING};
     next.finish = request.append(next.sample);
     // A stop token is not part of what a grammar describes.
     if (request.mask && next.finish != WHERRY_STOP && request.mask->accept(next.sample.token)) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "sampling/sampler.h"
+#include "sampling/row_sampler.h"
 #include "scheduling/scheduler.h"
 #include "scheduling/step_budget.h"
 #include "speculation/draft_model.h"
@@ -34,6 +34,8 @@ struct StepResult {
   std::vector<Outcome> outcomes;  // one for each planned entry
   std::string failure;            // of the whole step; then there are no outcomes
   double collect_seconds = 0, sample_seconds = 0;
+  RowCounts rows;           // that gave tokens
+  uint64_t bytes_read = 0;  // of results, from a device
 };
 
 // The text of the exception that is being handled.
@@ -48,6 +50,7 @@ class Stepper {
   // Sets the `error` of entries that fail alone.
   void launch(Plan& plan);
   double launch_seconds() const { return launch_seconds_; }  // of the model, in the last launch
+  double mask_seconds() const { return mask_seconds_; }      // of grammars, after it
 
   StepResult collect(Plan& plan);
 
@@ -62,16 +65,18 @@ class Stepper {
   void guess(Plan& plan);
   void guess_with_draft_model(std::vector<PlannedRows*>& entries);
   void ask_masks(Plan& plan);
+  void ask_candidates(const Plan& plan, Batch& batch) const;
+  void collect_outcomes(Plan& plan, StepResult& result);
   Outcome outcome_of(PlannedRows& entry, const Rows& results, int64_t& row);
   void sample_outputs(PlannedRows& entry, const Rows& results, int64_t row, Outcome& outcome);
 
   const std::unique_ptr<Session> session_;
   const std::unique_ptr<DraftModel> draft_;
-  StandardSampler sampler_;
+  RowSampler sampler_;
   StepBudget& budget_;
   const size_t groups_;
   DiskTier* disk_ = nullptr;
-  double launch_seconds_ = 0;
+  double launch_seconds_ = 0, mask_seconds_ = 0;
 };
 
 }  // namespace wherry

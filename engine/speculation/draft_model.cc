@@ -100,6 +100,11 @@ void DraftModel::step(std::vector<Turn>& turns) {
     }
     batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
+    // A row that only reads the prompt gives no guess; a token is drawn without the mask.
+    if (session_->most_candidates() > 0) {
+      float scale = CandidateSampler::scale(turn.job->input, false, session_->most_candidates());
+      batch.scales.push_back(scale);
+    }
     batch.slots.push_back(0);
     batch.source_lengths.push_back(0);
     for (size_t g = 0; g < batch.pages.size(); ++g) {
@@ -119,7 +124,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
 }
 
 void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
-  const float* row = logits.data;
+  int64_t row = 0;
   for (Turn& turn : turns) {
     std::vector<int32_t>& tokens = turn.held->tokens;
     auto computed = static_cast<int64_t>(tokens.size());
@@ -128,9 +133,9 @@ void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
     if (tokens.size() == turn.wanted.size()) {
       const SamplingInput& own = turn.job->input;
       SamplingInput input{own.params, own.state, turn.wanted, own.prompt_size};
-      turn.job->guesses.push_back(sampler_.sample(input, row, logits.columns, nullptr).token);
+      turn.job->guesses.push_back(sampler_.sample(input, *session_, logits, row, nullptr).token);
     }
-    row += logits.columns;
+    ++row;
   }
 }
 

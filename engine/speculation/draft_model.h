@@ -9,7 +9,7 @@
 
 #include "cache/kv_cache.h"
 #include "model/model.h"
-#include "sampling/sampler.h"
+#include "sampling/row_sampler.h"
 
 namespace wherry {
 
@@ -58,7 +58,7 @@ class DraftModel {
   const int64_t context_, max_rows_, max_sequences_;
   KvCache cache_;
   const std::unique_ptr<Session> session_;
-  StandardSampler sampler_;
+  RowSampler sampler_;
   std::unordered_map<uint64_t, Held> held_;
   double step_seconds_ = 0;
 };

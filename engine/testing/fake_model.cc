@@ -7,6 +7,7 @@
 #include "sampling/rng.h"
 #include "scheduling/request.h"
 #include "support/error.h"
+#include "testing/fake_candidates.h"
 
 namespace wherry {
 
@@ -45,7 +46,8 @@ uint64_t view_of(const std::vector<int32_t>& tokens, int64_t window) {
 std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t tokens) {
   std::vector<float> logits;
   for (int64_t i = 0; i < options.vocab; ++i) {
-    logits.push_back(static_cast<float>(6 * uniform(view, static_cast<uint64_t>(i)) - 3));
+    double logit = 6 * uniform(view, static_cast<uint64_t>(i)) - 3;
+    logits.push_back(static_cast<float>(options.sharpness * logit));
   }
   // Another model has other logits after some texts, and then another favourite.
   bool differs = uniform(splitmix64(view, 1), static_cast<uint64_t>(tokens)) >= options.agrees;
@@ -67,6 +69,10 @@ class FakeSession : public Session {
 
   void launch(const Batch& batch, Entry entry) override {
     results_.clear();
+    rows_ = static_cast<int64_t>(batch.logit_rows.size());
+    scales_ = batch.scales;
+    require(scales_.empty() || (entry == Entry::kForward && most_candidates() > 0), "scales");
+    require(scales_.empty() || scales_.size() == batch.logit_rows.size(), "number of scales");
     entry_ = entry;
     if (model_.on_launch) model_.on_launch(batch);
     check_shapes(batch);
@@ -79,9 +85,27 @@ class FakeSession : public Session {
 
   Rows collect() override {
     if (entry_ == Entry::kEncode) return {};
-    int64_t columns = entry_ == Entry::kEmbed ? kFakeEmbedding : model_.metadata().vocab_size;
-    return {results_.data(), static_cast<int64_t>(results_.size()) / columns, columns};
+    Rows rows{rows_, columns(), {}};
+    made_.clear();
+    made_.reserve(scales_.size());
+    for (size_t i = 0; i < scales_.size(); ++i) {
+      made_.emplace_back(row_at(i), columns(), model_.options, scales_[i]);
+      rows.candidates.push_back(made_.back().view());
+      bytes_read_ += made_.back().bytes();
+    }
+    if (scales_.empty() && most_candidates() > 0) bytes_read_ += results_.size() * sizeof(float);
+    return rows;
   }
+
+  const float* row(int64_t i) override {
+    require(i >= 0 && i < rows_, "a row of the results");
+    if (!scales_.empty()) bytes_read_ += static_cast<uint64_t>(columns()) * sizeof(float);
+    return row_at(static_cast<size_t>(i));
+  }
+
+  bool asynchronous() const override { return model_.options.asynchronous; }
+  int64_t most_candidates() const override { return model_.options.candidates; }
+  uint64_t bytes_read() const override { return bytes_read_; }
 
   void copy_page(int group, int32_t from, int32_t to) override {
     std::copy_n(page(group, from), page_size_, page(group, to));
@@ -104,6 +128,13 @@ class FakeSession : public Session {
     uint64_t value = 0;
     int64_t tokens = 0;
   };
+
+  int64_t columns() const {
+    return entry_ == Entry::kEmbed ? kFakeEmbedding : model_.metadata().vocab_size;
+  }
+  const float* row_at(size_t i) const {
+    return results_.data() + i * static_cast<size_t>(columns());
+  }
 
   Slot* page(int group, int32_t index) {
     return &groups_[static_cast<size_t>(group)][static_cast<size_t>(index * page_size_)];
@@ -236,6 +267,10 @@ class FakeSession : public Session {
   std::vector<std::vector<Slot>> groups_;
   std::vector<State> states_;
   std::vector<float> results_;
+  int64_t rows_ = 0;
+  std::vector<float> scales_;
+  std::vector<FakeCandidates> made_;
+  uint64_t bytes_read_ = 0;
   Entry entry_ = Entry::kForward;
 };
 

@@ -21,13 +21,17 @@ struct FakeOptions {
   int64_t context = 64;
   int64_t page_size = 4;
   int64_t logit_rows = 4096;
-  int64_t window = 0;      // of a second group of layers; 0: there is none
-  bool recurrent = false;  // layers with a state of their own
-  bool encoder = false;    // reads a source; its pages are a group of their own
-  bool embeds = false;     // has embeddings, too
-  bool whole = false;      // has embeddings alone, of a sequence in one step
-  uint64_t seed = 0;       // of another model with the same vocabulary
-  double agrees = 1;       // share of texts after which that model's likeliest token is this one's
+  int64_t window = 0;         // of a second group of layers; 0: there is none
+  bool recurrent = false;     // layers with a state of their own
+  bool encoder = false;       // reads a source; its pages are a group of their own
+  bool embeds = false;        // has embeddings, too
+  bool whole = false;         // has embeddings alone, of a sequence in one step
+  uint64_t seed = 0;          // of another model with the same vocabulary
+  bool asynchronous = false;  // says so
+  int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
+  double error = 0;           // relative, of their sums
+  double sharpness = 1;       // of the distributions
+  double agrees = 1;  // share of texts after which that model's likeliest token is this one's
 };
 
 class FakeModel : public Model {

@@ -118,7 +118,8 @@ class Stats(ctypes.Structure):
         *_fields(c_int32, "waiting prefilling running pages_total pages_free pages_cached"),
         ("page_size", c_int32),
         *_fields(c_double, "model_seconds sample_seconds host_seconds step_seconds"),
-        ("failed_steps", c_uint64),
+        *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
+        ("overlapped_seconds", c_double),
     )
 
 

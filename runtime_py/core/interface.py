@@ -127,6 +127,10 @@ class CoreStats:
     host_seconds: float = 0.0  # planning, and moving requests on
     step_seconds: float = 0.0  # since the step under way began; 0: none is
     failed_steps: int = 0  # in a row, up to the last one; a lost device fails them all
+    candidate_rows: int = 0  # of logits, whose token came from what a device made of them
+    whole_rows: int = 0  # whose token came from the row itself: all on a CPU
+    readback_bytes: int = 0  # of results, brought from a device
+    overlapped_seconds: float = 0.0  # of host_seconds, while a device computed
 
 
 class Core(Protocol):

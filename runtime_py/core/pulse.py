@@ -58,10 +58,13 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         },
         "preemptions": stats.preemptions,
         "steps": stats.steps,
+        "readback_bytes": stats.readback_bytes,
+        "rows": {"candidates": stats.candidate_rows, "whole": stats.whole_rows},
         "failed_steps": stats.failed_steps,
         "model_seconds": stats.model_seconds,
         "sample_seconds": stats.sample_seconds,
         "host_seconds": stats.host_seconds,
+        "overlapped_seconds": stats.overlapped_seconds,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
     }

@@ -11,6 +11,7 @@ from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     AttentionSpec,
     BatchTableSpec,
+    CandidatesSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
@@ -29,6 +30,7 @@ FUSED: dict[str, Any] = {
     "batch_table": BatchTableSpec,
     "paged_attention": PagedAttentionSpec,
     "qkv_attention": QkvAttentionSpec,
+    "candidates": CandidatesSpec,
 }
 
 

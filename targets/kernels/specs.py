@@ -303,6 +303,17 @@ class BatchTableSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatesSpec(_Record):
+    """The most likely tokens of rows of logits, and sums over these rows, for sampling."""
+
+    vocab: int
+    count: int = 128  # tokens of a row that are named
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "vocab", "count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QkvAttentionSpec(_Record):
     """A linear whose result is qkv, and the attention over it."""
 

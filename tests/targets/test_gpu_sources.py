@@ -20,7 +20,7 @@ from wherry.targets.kernels import (
     SwiGLUSpec,
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.kernels.specs import QkvAttentionSpec
+from wherry.targets.kernels.specs import CandidatesSpec, QkvAttentionSpec
 from wherry.targets.storage_half import with_storage_half
 
 pytestmark = pytest.mark.cpu
@@ -58,6 +58,7 @@ def kernels(made):
         "attention": made.attention(AttentionSpec(**attention)),
         "fused_linear": made.fused_linear(FusedLinearSpec(**fused, **q4)).compute,
         "fused_float_linear": made.fused_linear(FusedLinearSpec(**fused, scheme="f32")).compute,
+        "candidates": made.candidates(CandidatesSpec(vocab=2**18)).compute,
         "paged_attention": made.paged_attention(PagedAttentionSpec(**rope, scale=0.1)).compute,
     }
 
@@ -98,7 +99,7 @@ def test_every_kernel_compiles(kind):
 def demands(func):
     """(storage buffers, bytes of workgroup memory) of each WGSL kernel of a function."""
     parts = [p for p in source(func, "webgpu").split("// Function:") if "@compute" in p]
-    shared = r"var<workgroup> \w+ : array<f32, (\d+)>"
+    shared = r"var<workgroup> \w+ : array<[fiu]32, (\d+)>"
     return [(p.count("var<storage"), sum(4 * int(n) for n in re.findall(shared, p))) for p in parts]
 
 

@@ -11,6 +11,7 @@ from ..kernel_set import FusedKernel
 from ..specs import (
     AttentionSpec,
     BatchTableSpec,
+    CandidatesSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
@@ -22,6 +23,7 @@ from ..specs import (
 )
 from .attention import attention
 from .batch_table import batch_table
+from .candidates import MOST_VOCABULARY, candidates
 from .elementwise import embedding, swiglu
 from .limits import GpuLimits
 from .linear import fused_linear, linear
@@ -90,6 +92,13 @@ class GpuKernels:
         None where launches are cheap: blocks as few as KV heads then take longer than they save.
         """
         return qkv_attention(spec, self.limits) if self.limits.few_launches else None
+
+    def candidates(self, spec: CandidatesSpec) -> FusedKernel | None:
+        """(logits [m, vocab], scales [m], result u32 [m, 2 count + 4]).
+
+        None for larger vocabularies than its bound of the error is for.
+        """
+        return candidates(spec, self.limits) if spec.vocab <= MOST_VOCABULARY else None
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """See `schedule`."""

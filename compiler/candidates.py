@@ -1,0 +1,52 @@
+"""The entry `candidates` of a library: what sampling needs of the logits, made where they are.
+
+    candidates(logits [m, vocab] f32, scales [m] f32) -> [m, 2 K + 4] u32
+
+A row of the result is described in `targets/kernels/gpu/candidates.py`. Only targets whose kernels
+have it get the entry; the metadata then says "candidates", K, and "candidates_error", the relative
+error of the sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import IRModule, relax, tirx
+
+from wherry.passes.kernels import with_scratch
+from wherry.targets.kernels.gpu.candidates import FAST_MATH_ERROR, RELATIVE_ERROR, TAIL
+from wherry.targets.kernels.specs import CandidatesSpec
+from wherry.targets.target import TargetPreset
+
+ENTRY = "candidates"
+
+
+def add_candidates(
+    mod: IRModule, target: TargetPreset, *, vocab_size: int, logit_rows: int
+) -> tuple[IRModule, dict[str, Any]]:
+    """The module with the entry, and what the metadata says of it; both as they were without it.
+
+    Args:
+        mod: whose PrimFuncs are scheduled.
+        target: whose kernels are asked.
+        vocab_size: columns of the logits.
+        logit_rows: m at most.
+    """
+    spec = CandidatesSpec(vocab=vocab_size)
+    kernel: Any = target.kernels.kernel(ENTRY, spec.to_json())
+    if kernel is None or vocab_size <= spec.count:
+        return mod, {}
+    builder = relax.BlockBuilder(mod)
+    rows = tirx.Var("m", "int64")
+    logits = relax.Var("logits", relax.TensorType([rows, vocab_size], "float32"))
+    scales = relax.Var("scales", relax.TensorType([rows], "float32"))
+    attrs = {"tir_var_upper_bound": {"m": logit_rows}}
+    result = relax.TensorType([rows, 2 * spec.count + TAIL], "uint32")
+    with builder.function(ENTRY, [logits, scales], attrs=attrs):
+        with builder.dataflow():
+            var = builder.add_func(kernel.compute, f"{ENTRY}_kernel")
+            made = with_scratch(builder, var, kernel, [logits, scales], result, {"m": rows})
+            out = builder.emit_output(made)
+        builder.emit_func_output(out)
+    error = FAST_MATH_ERROR if target.fast_math else RELATIVE_ERROR
+    return builder.get(), {"candidates": spec.count, "candidates_error": error}

@@ -1,0 +1,40 @@
+// A library's `candidates`: what sampling needs of a step's logits, made on the device.
+#ifndef WHERRY_ENGINE_MODEL_VM_CANDIDATES_H_
+#define WHERRY_ENGINE_MODEL_VM_CANDIDATES_H_
+
+#include <tvm/ffi/function.h>
+
+#include <vector>
+
+#include "model/candidates.h"
+#include "model/metadata.h"
+#include "model/staging.h"
+
+namespace wherry {
+
+class VmCandidates {
+ public:
+  // `function`: of the library; metadata.candidates is more than 0.
+  VmCandidates(ffi::Function function, const Metadata& metadata, int64_t logit_rows,
+               DLDevice device);
+
+  // Starts the work on logits [m, vocab] of the device; scales [m], 0 where none are wanted. The
+  // result, which has to be read back.
+  ffi::Tensor launch(const ffi::Tensor& logits, const std::vector<float>& scales);
+
+  // Of that result, read back: for each row its candidates, valid until the next call. A row that
+  // cannot be sampled from has none. Throws WHERRY_INCOMPATIBLE.
+  std::vector<Candidates> read(const ffi::Tensor& host, int64_t rows);
+
+ private:
+  const ffi::Function function_;
+  const int64_t count_, vocab_;
+  const double relative_error_;
+  Staging scales_;
+  std::vector<float> used_, logits_;
+  ffi::Tensor scales_there_, host_;
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_MODEL_VM_CANDIDATES_H_

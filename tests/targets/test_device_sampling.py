@@ -1,0 +1,123 @@
+"""Tokens that the core takes from what a device makes of its logits: those of the logits whole."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from wherry.artifact import read_manifest
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core, open_runtime
+from wherry.runtime.core.native import NativeCore
+from wherry.runtime.load.loading import device_of
+
+from ..support.gpu import KINDS, device
+from ..support.tiny_models import compiled, save
+
+VOCAB, TOKENS, CANDIDATES = 2000, 64, 128
+ROW, FEW = 4 * VOCAB, 4 * (2 * CANDIDATES + 4)  # bytes
+# A bias of nothing changes no logit, but only whole rows can be biased.
+WHOLE = {5: 0.0}
+SETTINGS = {
+    "greedy": SamplingParams(temperature=0, top_logprobs=3),
+    "top-k": SamplingParams(temperature=0.8, top_k=40, top_p=0.95, seed=7),
+    "top-p": SamplingParams(temperature=0.4, top_p=0.7, seed=8, top_logprobs=2),
+    "min-p": SamplingParams(temperature=0.6, min_p=0.1, seed=9),
+    "plain": SamplingParams(temperature=0.5, seed=10),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request, tmp_path_factory):
+    """A model compiled for a kind of devices that this machine has, with peaked distributions."""
+    device(request.param)
+    source = tmp_path_factory.mktemp("model")
+    model = save(source, "llama", vocab_size=VOCAB)
+    head = model.lm_head.weight
+    head.data *= 8
+    model.save_pretrained(source)
+    return compiled(source, target=request.param)
+
+
+@contextmanager
+def core_of(folder, **config):
+    manifest = read_manifest(folder)
+    where = device_of(manifest)
+    open_runtime(where.partition(":")[0])
+    config = {"max_batch": 8, "context": 128, **config}
+    core = NativeCore(open_core(), folder / manifest.library, folder, where, {"threads": 2}, config)
+    try:
+        yield core
+    finally:
+        core.close()
+
+
+def run(folder, requests):
+    """Of each request its events, all in one batch; and the counters."""
+    rng = np.random.default_rng(1)
+    with core_of(folder) as core:
+        for i, params in enumerate(requests):
+            prompt = rng.integers(3, VOCAB, 3 + 9 * i).tolist()
+            core.add(i, prompt, replace(params, max_tokens=TOKENS))
+        core.start()
+        told, left = [[] for _ in requests], len(requests)
+        while left:
+            events = core.wait_events(120_000)
+            assert events, "no event for two minutes"
+            for event in events:
+                assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
+                told[event.id].append(event)
+                left -= event.finish != Finish.RUNNING
+        return told, core.stats()
+
+
+@pytest.mark.gpu
+def test_the_tokens_are_those_of_whole_rows(folder):
+    few, stats = run(folder, SETTINGS.values())
+    whole, other = run(folder, [replace(p, bias=WHOLE) for p in SETTINGS.values()])
+    for name, a, b in zip(SETTINGS, few, whole, strict=True):
+        assert [e.token for e in a] == [e.token for e in b], name
+        np.testing.assert_allclose([e.logprob for e in a], [e.logprob for e in b], atol=5e-5)
+        for x, y in zip(a, b, strict=True):
+            assert [i for i, _ in x.top] == [i for i, _ in y.top]
+            np.testing.assert_allclose([p for _, p in x.top], [p for _, p in y.top], atol=5e-5)
+    rows = len(SETTINGS) * TOKENS
+    assert stats.candidate_rows + stats.whole_rows == rows
+    assert stats.candidate_rows > 0.9 * rows
+    assert (other.candidate_rows, other.whole_rows) == (0, rows)
+    # Each row once, what is read of it at most twice, and rows of prompts' chunks.
+    assert stats.readback_bytes < rows * FEW + stats.whole_rows * ROW + stats.steps * FEW
+    assert stats.readback_bytes < other.readback_bytes / 3
+    assert other.readback_bytes >= rows * ROW
+
+
+@pytest.mark.gpu
+def test_a_greedy_step_reads_a_little(folder):
+    told, stats = run(folder, [SamplingParams(temperature=0)] * 3)
+    assert (stats.candidate_rows, stats.whole_rows) == (3 * TOKENS, 0)
+    assert stats.readback_bytes <= (3 * TOKENS + stats.steps) * FEW
+    assert len({tuple(e.token for e in events) for events in told}) == 3
+
+
+@pytest.mark.gpu
+def test_what_takes_whole_rows_is_served_beside(folder):
+    """A request that needs its rows costs its neighbours nothing, and they it no token."""
+    plain = SamplingParams(temperature=0)
+    biased = replace(plain, bias={7: 1.5})
+    told = SamplingParams(temperature=0, prompt_logprobs=2)
+    mixed, stats = run(folder, [plain, biased, told])
+    alone = [run(folder, [p])[0][0] for p in (plain,)]
+    assert [e.token for e in mixed[0]] == [e.token for e in alone[0]]
+    assert stats.whole_rows == TOKENS
+    assert stats.candidate_rows == 2 * TOKENS
+    assert len(mixed[2]) == TOKENS + 3 + 9 * 2 - 1  # the prompt's, too
+
+
+@pytest.mark.cpu
+def test_libraries_of_cpus_have_no_such_entry(tmp_path):
+    save(tmp_path, "llama")
+    with core_of(compiled(tmp_path)) as core:
+        assert "candidates" not in core.metadata
