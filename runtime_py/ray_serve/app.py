@@ -9,7 +9,7 @@ from ray.serve.config import AutoscalingConfig, RequestRouterConfig
 
 from wherry import settings
 
-from ..server.serving import DRAIN_SECONDS
+from ..server.defaults import DRAIN_SECONDS
 from .ingress import Ingress
 from .options import Options
 from .replica import Replica

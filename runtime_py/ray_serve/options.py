@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..load.options import checked
-from ..server.app import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
+from ..server.defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 
 
 class Options(BaseModel):
