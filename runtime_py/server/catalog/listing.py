@@ -223,7 +223,7 @@ def _spelled(error: ValidationError) -> list[str]:
         for part in e["loc"]:
             if isinstance(part, int):
                 where, fields = f"{where}[{part}]", _Entry.model_fields
-            elif part == e["loc"][-1] or part in fields:
+            elif part in fields or (part == e["loc"][-1] and e["type"] == "extra_forbidden"):
                 where = f"{where}.{part}" if where else part
                 fields = _Options.model_fields if part == "defaults" else fields
         if e["type"] == "extra_forbidden":
