@@ -42,6 +42,7 @@ class Assembler:
         self._parser = plan.parser()
         self._shows_reasoning = plan.show_reasoning
         self._called = False
+        self._undecided = 0  # tokens of which nothing was given out
         self._echo = deque(job.prompt if plan.echo else ())  # of the prompt, not given out yet
         self._echo_size = len(self._echo)
         self._stops = StopStrings(stops)
@@ -77,8 +78,8 @@ class Assembler:
         text = self._accept(event)
         self._given += len(text)
         parts = self._parser.push(text) if text else []
-        if event.token >= 0 and not event.prompt and (thinks or self._parser.reasoning):
-            self.reasoning += 1
+        if event.token >= 0 and not event.prompt:
+            self._count(parts, thinks=thinks or self._parser.reasoning)
         if self.finish is None and self._parser.done:
             self.finish = "stop"
             self.must_abort = event.finish == Finish.RUNNING
@@ -90,6 +91,14 @@ class Assembler:
         if not self._shows_reasoning:
             parts = [p for p in parts if not isinstance(p, Reasoning)]
         return parts
+
+    def _count(self, parts: list[Part], *, thinks: bool) -> None:
+        """One token more. A mark may have several: whose they are, the last one tells."""
+        self._undecided += 1
+        if thinks:
+            self.reasoning += self._undecided
+        if thinks or parts:
+            self._undecided = 0
 
     def _accept(self, event: Event) -> str:
         if event.finish == Finish.ERROR:

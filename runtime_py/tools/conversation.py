@@ -133,12 +133,12 @@ def _with_preamble(
 ) -> list[dict[str, Any]]:
     lines = (json.dumps(described(tool)["function"], ensure_ascii=False) for tool in tools)
     text = _PREAMBLE.format(tools="\n".join(lines))
-    role = "system" if dialect.takes_system else "user"
+    role = "system" if dialect.takes_system else "user"  # that tells of tools
     made = [dict(m) for m in messages]
-    if made[0]["role"] == role:
-        made[0]["content"] = f"{made[0]['content']}\n\n{text}".strip()
-        return made
     if role == "user":
         made[0]["content"] = f"{text}\n\n{made[0]['content']}"
+        return made
+    if made[0]["role"] == "system":
+        made[0]["content"] = f"{made[0]['content']}\n\n{text}".strip()
         return made
     return [{"role": "system", "content": text}, *made]

@@ -88,12 +88,12 @@ class Scanner:
             if not (yield from self.more()):
                 return False
 
-    def accept_one(self, literals: tuple[str, ...]) -> Steps[str]:
-        """Take the first of these that comes next, which may begin each other; "" if none."""
+    def accept_one(self, literals: tuple[str, ...]) -> Steps[str | None]:
+        """Take the first of these that comes next; None if none does."""
         for literal in literals:
             if (yield from self.accept(literal)):
                 return literal
-        return ""
+        return None
 
     def until(self, literals: tuple[str, ...], emit: Emit) -> Steps[str]:
         """Hand out text up to the first of these, which is taken too; which one, "" at the end.

@@ -43,7 +43,7 @@ class Harmony(Format):
     def _message(self, s: Scanner, out: Output) -> Steps[bool]:
         """A header and what follows it. The first one's beginning is in the prompt."""
         header = yield from s.accept_one((_START, _CHANNEL, "to="))
-        if not header:
+        if header is None:
             return False
         rest: list[str] = []
         found = yield from s.until((_MESSAGE, *_ENDS), rest.append)

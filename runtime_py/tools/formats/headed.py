@@ -81,7 +81,7 @@ class Headed(Format):
             given = yield from s.match(_ID)
             if given and self.whole_id:
                 given = f"{self.before if before else ''}{name}{self.tag}{given}"
-        if not name or not (yield from s.accept_one(self.middle)):
+        if not name or (yield from s.accept_one(self.middle)) is None:
             return False
         if (yield from s.space()) not in ("{", '"'):
             return False

@@ -93,7 +93,7 @@ class Markup(Format):
         else:  # what follows the name has to be an argument, or the end
             yield from s.space()
             at = s.at
-            if not (yield from s.accept_one((self.key, self.outer_end))):
+            if (yield from s.accept_one((self.key, self.outer_end))) is None:
                 return False
             s.at = at
         s.release()
