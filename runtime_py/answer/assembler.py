@@ -45,6 +45,7 @@ class Assembler:
         self._undecided = 0  # tokens of which nothing was given out
         self._echo = deque(job.prompt if plan.echo else ())  # of the prompt, not given out yet
         self._echo_size = len(self._echo)
+        self._writes = plan.writes
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
@@ -78,7 +79,7 @@ class Assembler:
         text = self._accept(event)
         self._given += len(text)
         parts = self._parser.push(text) if text else []
-        if event.token >= 0 and not event.prompt:
+        if event.token >= 0 and not event.prompt and self._writes:
             self._count(parts, thinks=thinks or self._parser.reasoning)
         if self.finish is None and self._parser.done:
             self.finish = "stop"
@@ -107,6 +108,10 @@ class Assembler:
             raise WherryError("The request was aborted")
         text = self._echoed(event)
         if event.prompt:
+            return text
+        if not self._writes:
+            self.finish = "length"
+            self.must_abort = event.finish == Finish.RUNNING
             return text
         if event.token >= 0:
             self.sampled += 1

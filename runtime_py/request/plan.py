@@ -12,6 +12,7 @@ from ..answer.parts import Parser, PlainParser
 from ..core.interface import OutputGrammar, SamplingParams
 from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
+from ..text import fill_in
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer, TooManyTokens
 from ..tools.dialect import Dialect
@@ -45,6 +46,7 @@ class Plan:
     logprobs: bool  # whether they were asked for
     continues: bool  # the output continues the prompt's text, rather than being a text of its own
     echo: bool = False  # the prompt's text comes before the output
+    writes: bool = True  # else there is no output; the core samples a token, which nobody sees
     prompt_tokens: int  # each prompt once, whatever n
     n: int  # choices of each prompt; their jobs follow each other
     include_usage: bool
@@ -144,15 +146,43 @@ class Planner:
             self.encoded(p, caller, "prompt") if isinstance(p, str) else p
             for p in prompts_of(request.prompt)
         ]
-        asked = request.max_tokens or COMPLETION_MAX_TOKENS
+        if request.suffix:
+            prompts = self._with_gap(request, prompts, caller)
+        if request.max_tokens == 0 and not request.echo:
+            raise RequestError(
+                "max_tokens is 0: nothing would be written. With echo the prompt is, and its "
+                "logprobs",
+                param="max_tokens",
+            )
+        asked = COMPLETION_MAX_TOKENS if request.max_tokens is None else max(request.max_tokens, 1)
         if request.max_tokens is None and prompts:  # a default is not an error of the caller
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
         params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
         wanted = request.logprobs is not None
         if request.echo and wanted:
             params = replace(params, prompt_logprobs=params.top_logprobs)
+        if request.suffix and not request.ignore_eos:
+            ends = (*params.stop_ids, *fill_in.stop_ids(self.tokenizer))
+            params = replace(params, stop_ids=tuple(dict.fromkeys(ends)))
         plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
-        return replace(plan, echo=bool(request.echo))
+        return replace(plan, echo=bool(request.echo), writes=request.max_tokens != 0)
+
+    def _with_gap(
+        self, request: CompletionRequest, prompts: Sequence[list[int]], caller: Caller
+    ) -> list[list[int]]:
+        """Prompts before the gap to prompts after which it is filled."""
+        suffix, way = request.suffix or "", fill_in.way_of(self.tokenizer)
+        if way is None:
+            raise RequestError(
+                "suffix is not supported by this model: its vocabulary has no tokens to fill "
+                "gaps with (such as <|fim_prefix|>)",
+                param="suffix",
+                code="unsupported_parameter",
+            )
+        if request.echo:
+            raise RequestError("echo and suffix exclude each other", param="echo")
+        self._encoded(suffix, caller, "suffix", add_special_tokens=False)  # is it too long?
+        return [fill_in.prompt(self.tokenizer, way, p, suffix) for p in prompts]
 
     def encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True

@@ -1,0 +1,95 @@
+"""Completions with a suffix, and those that write nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import AddedToken
+
+from wherry.runtime import MLCEngine, RequestError
+from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.text.fill_in import WAYS, prompt, stop_ids, way_of
+from wherry.runtime.text.tokenizer import Tokenizer
+
+from . import small_tokenizers
+from .conftest import core_of
+from .fake_core import FakeCore, saying
+
+
+def tokenizer_with(marks, backend=None) -> Tokenizer:
+    backend = backend or small_tokenizers.byte_level()
+    backend.add_special_tokens([AddedToken(m, special=True) for m in marks])
+    return Tokenizer(backend, {"eos_token": "</s>"})
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.before_prefix)
+def test_each_way(way):
+    tokenizer = tokenizer_with(way.marks)
+    assert way_of(tokenizer) == way
+    ids = prompt(tokenizer, way, tokenizer.encode("the cat"), " sat")
+    text = tokenizer.decode(ids, skip_special_tokens=False)
+    first, second = f"{way.before_prefix}the cat", f"{way.before_suffix} sat"
+    expected = second + first if way.suffix_first else first + second
+    assert text == expected + way.last
+    assert set(stop_ids(tokenizer)) == {tokenizer.special_id(m) for m in way.marks}
+
+
+def test_a_beginning_of_text_stays_first_and_no_space_is_added():
+    way = WAYS[3]
+    tokenizer = tokenizer_with(way.marks, small_tokenizers.byte_fallback())
+    ids = prompt(tokenizer, way, tokenizer.encode("the"), "cat")
+    names = [tokenizer.backend.id_to_token(i) for i in ids]
+    assert names[:2] == ["<s>", "▁<PRE>"]
+    assert names[names.index("▁<SUF>") + 1 :] == ["cat", "▁<MID>"]
+
+
+@pytest.fixture
+def engine():
+    made = []
+
+    def build(marks=WAYS[0].marks):
+        tokenizer = tokenizer_with(marks)
+        eos = tokenizer.special_id("</s>")
+        core = FakeCore(saying(tokenizer.encode("upon"), eos), context=512)
+        made.append(LoadedModel("small", core, tokenizer, None))
+        return MLCEngine.of(made[-1])
+
+    yield build
+    for model in made:
+        model.close()
+
+
+def test_a_completion_with_a_suffix(engine):
+    it = engine()
+    answer = it.completions.create(prompt="Once", suffix=" a time")
+    assert answer.choices[0].text == "upon"
+    ids, params = core_of(it.loaded).added[-1]
+    text = it.loaded.tokenizer.decode(ids, skip_special_tokens=False)
+    assert text == "<|fim_prefix|>Once<|fim_suffix|> a time<|fim_middle|>"
+    assert it.loaded.tokenizer.special_id("<|fim_prefix|>") in params.stop_ids
+    it.completions.create(prompt="Once", suffix="")
+    assert len(core_of(it.loaded).added[-1][0]) == 1
+
+
+def test_models_that_cannot(engine):
+    with pytest.raises(RequestError, match="suffix is not supported") as e:
+        engine(()).completions.create(prompt="Once", suffix="x")
+    assert e.value.param == "suffix"
+    with pytest.raises(RequestError, match="exclude each other"):
+        engine().completions.create(prompt="Once", suffix="x", echo=True)
+    with pytest.raises(RequestError, match="suffix has"):
+        engine().completions.create(prompt="Once", suffix="x" * 100_000)
+
+
+def test_the_prompt_alone(engine):
+    """max_tokens 0 with echo: how likely the prompt is, and nothing more."""
+    it = engine()
+    answer = it.completions.create(prompt="the cat", echo=True, logprobs=1, max_tokens=0)
+    choice = answer.choices[0]
+    assert (choice.text, choice.finish_reason) == ("the cat", "length")
+    assert choice.logprobs.tokens == ["the", " ", "cat"]
+    assert choice.logprobs.token_logprobs == [None, -1.25, -2.25]
+    assert answer.usage.completion_tokens == 0
+    chunks = list(it.completions.create(prompt="the cat", echo=True, max_tokens=0, stream=True))
+    assert "".join(c.choices[0].text for c in chunks) == "the cat"
+    with pytest.raises(RequestError, match="max_tokens is 0"):
+        it.completions.create(prompt="the cat", max_tokens=0)
