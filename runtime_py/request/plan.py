@@ -181,7 +181,7 @@ class Planner:
             )
         if request.echo:
             raise RequestError("echo and suffix exclude each other", param="echo")
-        self._encoded(suffix, caller, "suffix", add_special_tokens=False)  # is it too long?
+        self.encoded(suffix, caller, "suffix", add_special_tokens=False)  # is it too long?
         return [fill_in.prompt(self.tokenizer, way, p, suffix) for p in prompts]
 
     def encoded(
