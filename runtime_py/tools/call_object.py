@@ -64,6 +64,7 @@ class _Reading:
         self._id: str | None = None
         self._early: list[str] | None = None  # arguments that came before the name
         self._begun = False
+        self._nested = False
 
     def run(self) -> Steps[bool]:
         closed = yield from self._object()
@@ -97,7 +98,8 @@ class _Reading:
         if first == '"' and key in (*form.name, "function") and self._name is None:
             self._name = yield from string(s)
             return bool(self._name) and (self._known is None or self._name in self._known)
-        if first == "{" and key == "function" and self._name is None:  # as OpenAI writes it
+        if first == "{" and key == "function" and not self._nested:  # as OpenAI writes it
+            self._nested = True
             return (yield from self._object())
         if key in form.arguments and not self._begun and self._early is None:
             return (yield from self._arguments(first))

@@ -43,15 +43,25 @@ def value(s: Scanner, emit: Emit, quote: str = "", depth: int = 0) -> Steps[bool
     return bool((yield from s.next()))
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is JSON; Python's own reader takes NaN and Infinity, too."""
+    try:
+        json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _of_word(word: str) -> str:
     """A number, a constant, or a string that somebody forgot to quote."""
     if word in _WORDS:
         return _WORDS[word]
-    try:
-        json.loads(word)
+    if is_json(word):
         return word
-    except ValueError:
-        pass
     try:
         found = ast.literal_eval(word)
         if type(found) in (int, float):

@@ -17,6 +17,7 @@ from ..format import Format, Rule, Tools
 from ..lark import Lark
 from ..markup_rules import element
 from ..output import Output
+from ..python_text import is_json
 from ..scanner import Emit, Scanner, Steps
 
 _NAME = re.compile(r"[^\s<>\"'=|{}]+")
@@ -214,11 +215,8 @@ def _as_json(text: str, kinds: Sequence[str]) -> str:
         return json.dumps(text, ensure_ascii=False)
     if bare in _PYTHON:
         return json.dumps(_PYTHON[bare])
-    try:
-        json.loads(bare)
+    if is_json(bare):
         return bare
-    except (ValueError, RecursionError):
-        pass
     try:  # as templates that print values with Python's own words have taught some models
         return json.dumps(ast.literal_eval(bare), ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -164,6 +164,68 @@ def test_a_family_by_its_name():
         named("nothing")
 
 
+@pytest.mark.parametrize("family", NAMES)
+def test_junk(family):
+    """Pieces of the format in any order: no error, and however it is cut, the same parts."""
+    rng = random.Random(family)
+    form = named(family).format
+    words = [*form.markers, *form.begins, "<think>", "</think>", "get_weather", "now", "functions."]
+    words += [
+        '{"name": "now"',
+        ', "arguments": ',
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        '"',
+        "'",
+        "\\",
+        ":",
+    ]
+    words += [
+        "call:",
+        "city",
+        "=",
+        ",",
+        ";",
+        " ",
+        "\n",
+        "```json",
+        "1",
+        "NaN",
+        "é",
+        "text",
+        "\\u",
+        "\ud83d",
+    ]
+    words += ["<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>"]
+    for _ in range(150):
+        output = "".join(rng.choices(words, k=rng.randrange(1, 25)))
+        w = Written("", family, ("</think>",), rng.choice(["", "<think>"]), output)
+        whole = read(w)
+        assert read(w, list(output)) == whole, output
+        begun = [p.index for p in whole if isinstance(p, CallBegin)]
+        ended = [p.index for p in whole if isinstance(p, CallEnd)]
+        assert begun == ended == list(range(len(begun))), output
+        if not begun and not named(family).channels:
+            shown = "".join(getattr(p, "text", "") for p in whole)
+            for mark in ("<think>", "</think>"):
+                output, shown = output.replace(mark, ""), shown.replace(mark, "")
+            assert "".join(shown.split()) == "".join(output.split())
+
+
+def test_depth_is_bounded():
+    for family, text in (
+        ("hermes", "<tool_call>" + '{"function": ' * 5000),
+        ("pythonic", "[now(a=" + "[" * 5000),
+        ("hermes", '<tool_call>{"name": "now", "arguments": ' + "[" * 5000),
+        ("qwen-coder", "<function=now><parameter=a>" + "[" * 99999 + "</parameter></function>"),
+    ):
+        of(family, text)
+
+
 def of(family: str, output: str, **options):
     return message_of(read(Written("", family, (), "", output), list(output), **options))
 
