@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 
@@ -62,13 +61,28 @@ def _of_word(word: str) -> str:
         return _WORDS[word]
     if is_json(word):
         return word
-    try:
-        found = ast.literal_eval(word)
-        if type(found) in (int, float):
-            return json.dumps(found, allow_nan=False)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
+    for number in (lambda: int(word, 0), lambda: float(word)):
+        try:
+            return json.dumps(number(), allow_nan=False)
+        except ValueError:
+            continue
     return json.dumps(word, ensure_ascii=False)
+
+
+def whole(text: str) -> str | None:
+    """A text that is one list, tuple or dictionary, as JSON; None if it is not."""
+    if text[:1] not in _CLOSING:
+        return None
+    s, pieces = Scanner(), list[str]()
+    s.feed(text)
+    s.ended = True
+    steps = value(s, pieces.append)
+    try:
+        next(steps)
+    except StopIteration as e:
+        made = "".join(pieces)
+        return made if e.value and s.at == len(text) and is_json(made) else None
+    raise AssertionError("a reader waits though the text has ended")
 
 
 def _quoted(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:

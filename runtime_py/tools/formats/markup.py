@@ -6,7 +6,6 @@ alone is taken as it stands, anything else is read as JSON if it is that, else a
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from ..format import Format, Rule, Tools
 from ..lark import Lark
 from ..markup_rules import element
 from ..output import Output
-from ..python_text import is_json
+from ..python_text import is_json, whole
 from ..scanner import Emit, Scanner, Steps
 
 _NAME = re.compile(r"[^\s<>\"'=|{}]+")
@@ -217,10 +216,8 @@ def _as_json(text: str, kinds: Sequence[str]) -> str:
         return json.dumps(_PYTHON[bare])
     if is_json(bare):
         return bare
-    try:  # as templates that print values with Python's own words have taught some models
-        return json.dumps(ast.literal_eval(bare), ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return json.dumps(text, ensure_ascii=False)
+    # Templates that print values in Python's words have taught some models to.
+    return whole(bare) or json.dumps(text, ensure_ascii=False)
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -237,6 +234,6 @@ def _is_of(text: str, kinds: Sequence[str]) -> bool:
     """Whether a text is JSON of one of these types, strings left out."""
     try:
         found: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return any(type(found) in _TYPES.get(kind, ()) for kind in kinds)

@@ -216,6 +216,29 @@ def test_junk(family):
             assert "".join(shown.split()) == "".join(output.split())
 
 
+@every_model
+def test_damaged_calls(w):
+    """Spans left out, written twice or replaced: no error, and however it is cut, the same."""
+    rng = random.Random(w.model)
+    junk = ["", '"', "}", "{", "]", "<", "\\", "\n", "x", "'", *named(w.family).format.markers]
+    called = 0
+    for _ in range(80):
+        a, b = sorted(rng.sample(range(len(w.output) + 1), 2))
+        b = rng.choice([b, min(b, a + 3)])
+        middle = rng.choice([rng.choice(junk), w.output[a:b] * 2])
+        damaged = w._replace(output=w.output[:a] + middle + w.output[b:])
+        if not damaged.output:
+            continue
+        whole = read(damaged)
+        assert read(damaged, list(damaged.output)) == whole, damaged.output
+        begun = [p.index for p in whole if isinstance(p, CallBegin)]
+        assert (
+            begun == [p.index for p in whole if isinstance(p, CallEnd)] == list(range(len(begun)))
+        )
+        called += bool(begun)
+    assert called > 20
+
+
 def test_depth_is_bounded():
     for family, text in (
         ("hermes", "<tool_call>" + '{"function": ' * 5000),
