@@ -30,6 +30,7 @@ from ..request.vectors import VectorPlanner
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer
 from ..tools.dialect import Dialect
+from ..tools.families import named
 from . import loading
 from .options import LoadOptions, checked, for_compiler
 from .vectors import VectorModel
@@ -116,6 +117,8 @@ class LoadedModel:
         threads = settings.threads() if threads is None else threads
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
+        if tool_format := options.get("tool_format"):
+            named(tool_format)  # before anything is loaded
         set_up = {} if threads is None else {"threads": threads}
 
         def opened(folder: Path) -> LoadedModel:
@@ -136,7 +139,7 @@ class LoadedModel:
                 max_batch=config.get("max_batch", 1),
                 head=read_head(folder),
                 use=use,
-                tool_format=options.get("tool_format"),
+                tool_format=tool_format,
                 folder=folder,
                 manifest=manifest,
             )

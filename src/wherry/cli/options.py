@@ -123,6 +123,11 @@ load = stack(
     ),
     guessing,
     click.option(
+        "--tool-format",
+        metavar="NAME",
+        help="How the model calls tools (hermes, mistral, ...); default: its chat template tells.",
+    ),
+    click.option(
         "--prefix-cache-dir",
         metavar="DIR",
         type=click.Path(file_okay=False),
