@@ -212,7 +212,7 @@ class AsyncChatCompletions(_Endpoint):
         self, *, stream: bool | None = None, **fields: Any
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
         """See ChatCompletions.create of MLCEngine."""
-        request = parse_chat(fields)
+        request = parse_chat({**fields, "stream": stream})
         return await self._run(lambda caller: self._model.chat(request, caller), stream)
 
 
@@ -234,7 +234,7 @@ class AsyncCompletions(_Endpoint):
         self, *, stream: bool | None = None, **fields: Any
     ) -> Completion | AsyncStream[Completion]:
         """See Completions.create of MLCEngine."""
-        request = parse_completion(fields)
+        request = parse_completion({**fields, "stream": stream})
         return await self._run(lambda caller: self._model.completion(request, caller), stream)
 
 

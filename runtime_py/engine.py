@@ -88,7 +88,7 @@ class ChatCompletions(_Endpoint):
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
         """
-        request = parse_chat(fields)
+        request = parse_chat({**fields, "stream": stream})
         return self._run(*self._model.chat(request), stream)
 
 
@@ -117,7 +117,7 @@ class Completions(_Endpoint):
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
         """
-        request = parse_completion(fields)
+        request = parse_completion({**fields, "stream": stream})
         return self._run(*self._model.completion(request), stream)
 
 

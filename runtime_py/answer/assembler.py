@@ -12,8 +12,8 @@ from ..request.plan import Job, Plan
 from ..text.detokenizer import detokenizer
 from ..text.stop_strings import StopAutomaton, StopStrings
 from ..text.tokenizer import Tokenizer
-from .delta import Delta, LoggedToken
-from .parts import CallBegin, Part, Reasoning, joined
+from .delta import Delta, LoggedToken, PromptToken
+from .parts import CallBegin, CallEnd, Part, Reasoning, joined
 from .shapes import FinishReason
 
 
@@ -48,6 +48,8 @@ class Assembler:
         self._writes = plan.writes
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
+        self._wants_prompt = plan.prompt_logprobs
+        self._prompt: list[PromptToken] = []  # not given out yet
         self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
         self._decoded = 0  # characters that came out of the detokenizer
         self._given = 0  # characters that went to the parser
@@ -68,6 +70,7 @@ class Assembler:
             if self.finish is None:
                 parts += self._parsed(event)
         delta.parts = joined(parts)
+        delta.prompt, self._prompt = self._prompt, []
         delta.finish, delta.stop = self.finish, self._stops.found
         if self._wants_logprobs:
             delta.logprobs = self._released()
@@ -87,7 +90,8 @@ class Assembler:
         if self.finish is not None:
             parts += self._parser.finish()
         self._called = self._called or any(isinstance(p, CallBegin) for p in parts)
-        if self.finish == "stop" and self._called:
+        cut = any(isinstance(p, CallEnd) and not p.whole for p in parts)
+        if self.finish == "stop" and self._called and not (cut and self._stops.stopped):
             self.finish = "tool_calls"
         if not self._shows_reasoning:
             parts = [p for p in parts if not isinstance(p, Reasoning)]
@@ -108,6 +112,8 @@ class Assembler:
             raise WherryError("The request was aborted")
         text = self._echoed(event)
         if event.prompt:
+            if self._wants_prompt:
+                self._prompt.append(PromptToken(event.token, event.logprob, event.top))
             return text
         if not self._writes:
             self.finish = "length"

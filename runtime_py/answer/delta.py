@@ -18,6 +18,15 @@ class LoggedToken:
     offset: int  # characters of the output before it
 
 
+@dataclass(frozen=True, slots=True)
+class PromptToken:
+    """A token of the prompt, as vLLM tells of it; the first one has no probability."""
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
 @dataclass(slots=True)
 class Delta:
     """What is new of one choice, or all of it.
@@ -25,6 +34,7 @@ class Delta:
     Attributes:
         parts: text, reasoning and calls, in their order.
         logprobs: of all tokens whose text is out, markers of calls and of reasoning too.
+        prompt: tokens of the prompt from the second on, if they were asked for.
         finish: why it ended; None while it goes on. "tool_calls" if it came to its end by itself
             and tools were called.
         stop: the stop string that ended it; None if none has.
@@ -33,6 +43,7 @@ class Delta:
     index: int
     parts: list[Part] = field(default_factory=list)
     logprobs: list[LoggedToken] = field(default_factory=list)
+    prompt: list[PromptToken] = field(default_factory=list)
     finish: FinishReason | None = None
     stop: str | None = None
 

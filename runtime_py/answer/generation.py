@@ -42,6 +42,7 @@ class Generation:
         soon: bool = False,
     ) -> None:
         self.plan = plan
+        self.tokenizer = tokenizer
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
         stops = StopAutomaton(plan.stops)
         choices = [Assembler(job, plan, tokenizer, stops) for job in plan.jobs]

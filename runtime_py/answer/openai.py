@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 
-from .delta import Delta, LoggedToken
+from .delta import Delta, LoggedToken, PromptToken
 from .generation import Generation
 from .parts import CallArguments, CallBegin, Part, Reasoning, Text, message_of
 from .shapes import (
@@ -23,6 +23,7 @@ from .shapes import (
     FinishReason,
     FunctionCall,
     FunctionCallDelta,
+    PromptLogprobs,
     TokenLogprob,
     ToolCall,
     ToolCallDelta,
@@ -88,7 +89,10 @@ class ChatReply(_Common):
             for d in choices
         ]
         usage, timings = generation.usage, generation.timings
-        return ChatCompletion(self._id, self._created, self._model, made, usage, timings)
+        answer = ChatCompletion(self._id, self._created, self._model, made, usage, timings)
+        if generation.plan.prompt_logprobs:
+            answer.prompt_logprobs = prompt_logprobs(choices[0].prompt, generation)
+        return answer
 
     def _finish(self, reason: FinishReason | None) -> FinishReason | None:
         return "stop" if self._forced and reason == "tool_calls" else reason
@@ -131,7 +135,11 @@ class CompletionReply(_Common):
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Completion:
         """See Reply."""
-        return self._whole([self._choice(d) for d in choices], generation)
+        made = [self._choice(d) for d in choices]
+        if generation.plan.prompt_logprobs:
+            for choice, delta in zip(made, choices, strict=True):
+                choice.prompt_logprobs = prompt_logprobs(delta.prompt, generation)
+        return self._whole(made, generation)
 
     def _whole(self, choices: list[CompletionChoice], generation: Generation) -> Completion:
         usage, timings = generation.usage, generation.timings
@@ -188,3 +196,25 @@ def _text(piece: bytes) -> str:
         return piece.decode()
     except UnicodeDecodeError:
         return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
+
+
+def prompt_logprobs(tokens: Sequence[PromptToken], generation: Generation) -> PromptLogprobs:
+    """An object for each token: itself and its alternatives; of the first nothing is known.
+
+    `rank` is a token's place among all; null where it is not among the alternatives.
+    """
+    made: PromptLogprobs = [None]
+    for token in tokens:
+        ranks = {i: rank for rank, (i, _) in enumerate(token.top, 1)}
+        found = {token.token: token.logprob, **dict(token.top)}
+        made.append(
+            {
+                str(i): {
+                    "logprob": p,
+                    "rank": ranks.get(i),
+                    "decoded_token": _text(generation.tokenizer.piece(i)),
+                }
+                for i, p in found.items()
+            }
+        )
+    return made

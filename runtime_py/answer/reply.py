@@ -69,6 +69,7 @@ class Collected(Generic[WholeT, ChunkT]):
             choice = self._choices[delta.index]
             choice.parts += delta.parts
             choice.logprobs += delta.logprobs
+            choice.prompt += delta.prompt
             choice.finish, choice.stop = delta.finish, delta.stop
 
     def whole(self) -> WholeT:

@@ -218,14 +218,19 @@ class ChatChunkChoice(Shape):
     logprobs: ChatLogprobs | None = None
 
 
+PromptLogprobs = list[dict[str, dict[str, Any]] | None]  # by token id, the prompt's own first
+
+
 @dataclass(slots=True)
 class CompletionChoice(Shape):
     """One continuation, or a chunk's share of it."""
 
+    _optional = frozenset({"prompt_logprobs"})
     index: int
     text: str
     finish_reason: FinishReason | None = None
     logprobs: CompletionLogprobs | None = None
+    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server tells of them
 
 
 @dataclass(slots=True)
@@ -241,10 +246,12 @@ class Answer(Shape):
 class ChatCompletion(Answer):
     """Answer to a chat request."""
 
+    _optional = frozenset({"prompt_logprobs"})
     choices: list[ChatChoice]
     usage: Usage
     timings: Timings
     object: str = "chat.completion"
+    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server tells of them
 
 
 @dataclass(slots=True)

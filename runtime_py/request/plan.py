@@ -44,6 +44,7 @@ class Plan:
     jobs: list[Job]
     stops: tuple[str, ...]
     logprobs: bool  # whether they were asked for
+    prompt_logprobs: bool = False  # whether the prompt's were, as vLLM tells of them
     continues: bool  # the output continues the prompt's text, rather than being a text of its own
     echo: bool = False  # the prompt's text comes before the output
     writes: bool = True  # else there is no output; the core samples a token, which nobody sees
@@ -160,7 +161,8 @@ class Planner:
         params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
         wanted = request.logprobs is not None
         if request.echo and wanted:
-            params = replace(params, prompt_logprobs=params.top_logprobs)
+            most = max(params.prompt_logprobs, params.top_logprobs)
+            params = replace(params, prompt_logprobs=most)
         if request.suffix and not request.ignore_eos:
             ends = (*params.stop_ids, *fill_in.stop_ids(self.tokenizer))
             params = replace(params, stop_ids=tuple(dict.fromkeys(ends)))
@@ -228,6 +230,7 @@ class Planner:
             jobs=jobs,
             stops=request.stops,
             logprobs=logprobs,
+            prompt_logprobs=request.prompt_logprobs is not None,
             continues=continues,
             prompt_tokens=sum(map(len, prompts)),
             n=n,
@@ -269,8 +272,11 @@ class Planner:
             tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
         params = planner.params(request, max_tokens=max_tokens)
+        if request.prompt_logprobs is not None and request.stream:
+            raise RequestError("prompt_logprobs are not streamed", param="prompt_logprobs")
         return replace(
             params,
+            prompt_logprobs=-1 if request.prompt_logprobs is None else request.prompt_logprobs,
             top_logprobs=top,
             grammar=self.compile_grammar(constraint) if constraint else None,
             user=number_of(request.safety_identifier or request.user),

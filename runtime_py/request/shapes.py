@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -140,6 +141,12 @@ class SamplingRequest(RequestShape, SamplingFields):
     safety_identifier: str | None = Field(None, max_length=1024)
     cache_salt: str | None = Field(None, max_length=1024)  # vLLM's: who shares cached prefixes
     max_drafts: int | None = Field(None, ge=0, le=64)  # tokens guessed ahead; 0: none
+    # vLLM's: alternatives of each token of the prompt; false is as good as nothing.
+    prompt_logprobs: Annotated[
+        int | None,
+        Field(ge=0, le=MAX_TOP_LOGPROBS),
+        BeforeValidator(lambda v: None if v is False else v),
+    ] = None
     response_format: dict[str, Any] | None = None
     structured_outputs: dict[str, Any] | None = None
     guided_json: dict[str, Any] | str | bool | None = None
@@ -217,7 +224,6 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "web_search_options": (),
     "best_of": (1,),
-    "prompt_logprobs": (False,),
 }
 
 R = TypeVar("R", bound=RequestShape)

@@ -93,3 +93,24 @@ def test_the_prompt_alone(engine):
     assert "".join(c.choices[0].text for c in chunks) == "the cat"
     with pytest.raises(RequestError, match="max_tokens is 0"):
         it.completions.create(prompt="the cat", max_tokens=0)
+
+
+def test_logprobs_of_the_prompt_as_vllm_has_them(engine):
+    it = engine()
+    answer = it.completions.create(prompt="the cat", prompt_logprobs=2, max_tokens=1)
+    first, second, third = answer.choices[0].prompt_logprobs
+    ids = it.loaded.tokenizer.encode("the cat")
+    assert first is None
+    assert second[str(ids[1])] == {"logprob": -1.25, "rank": 1, "decoded_token": " "}
+    assert len(third) == 2
+    assert answer.choices[0].text == "upon"
+    assert it.completions.create(prompt="a", prompt_logprobs=False).choices[
+        0
+    ].model_dump().keys() == {
+        "index",
+        "text",
+        "finish_reason",
+        "logprobs",
+    }
+    with pytest.raises(RequestError, match="not streamed"):
+        it.completions.create(prompt="a", prompt_logprobs=0, stream=True)
