@@ -187,7 +187,8 @@ class ChatRequest(SamplingRequest):
     enable_thinking: bool | None = None  # as templates know it; before reasoning_effort
     # How reasoning is told from text. "none": it is not, and stays in the content, as the model
     # writes it.
-    reasoning_format: Literal["auto", "none"] | None = None
+    reasoning_format: Literal["auto", "deepseek", "none"] | None = None
+    separate_reasoning: bool | None = None  # false: as "none"
     include_reasoning: bool | None = None  # false: it is left out of the answer
     chat_template_kwargs: dict[str, Any] | None = None  # variables of the template; before all
     # vLLM's: whether the assistant's turn is opened, and whether its last message goes on instead.

@@ -66,7 +66,8 @@ class AllowedTools(_Shape):
     allowed_tools: Allowed
 
 
-ToolChoice = Literal["none", "auto", "required"] | NamedTool | AllowedTools
+# "any" is Mistral's word for "required".
+ToolChoice = Literal["none", "auto", "required", "any"] | NamedTool | AllowedTools
 
 
 class CalledFunction(_Shape):

@@ -153,11 +153,13 @@ FAMILIES = (
         "gemma",
         ("<|tool_call>", "<tool_call|>"),
         Braces("<|tool_call>", "<tool_call|>", '<|"|>'),
+        stops=("<|tool_response>",),
     ),
     Family(
         "function-gemma",
         ("<start_function_call>",),
         Braces("<start_function_call>", "<end_function_call>", "<escape>"),
+        stops=("<start_function_response>",),
     ),
     Family(
         "minimax",

@@ -16,6 +16,7 @@ from .dialect import THINKING_VARIABLES, Dialect
 from .enforce import Enforcement
 from .format import Tools
 from .parser import OutputParser
+from .reasoning import Thoughts
 
 _NO_THOUGHTS = ("none", "minimal")  # efforts that switch reasoning off where it has a switch
 _HARMONY_EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
@@ -44,7 +45,7 @@ class Talk:
             **self._effort(),
             **(request.chat_template_kwargs or {}),
         }
-        separate = request.reasoning_format != "none"
+        separate = request.reasoning_format != "none" and request.separate_reasoning is not False
         self._thoughts = dialect.thoughts if separate else None
         uses = bool(self._tools) or (dialect.family.channels and separate)
         self._family = dialect.family if uses else None
@@ -92,11 +93,28 @@ class Talk:
         found = map(self._tokenizer.special_id, names)
         return [i for i in found if i is not None and i not in known]
 
+    def _opened(self, thoughts: Thoughts | None, prompt: str) -> bool:
+        """Whether the prompt ends inside reasoning; the message that goes on may begin it."""
+        if thoughts is None:
+            return False
+        said = self._goes_on()
+        return thoughts.opened(prompt) or said.rfind(thoughts.begin) > said.rfind(thoughts.end)
+
+    def _continues_words(self, thoughts: Thoughts) -> bool:
+        """Whether the output goes on with words: no reasoning will come before them."""
+        return bool(self._goes_on().strip()) and not self._opened(thoughts, self._goes_on())
+
+    def _goes_on(self) -> str:
+        """The text of the assistant's message that the output continues."""
+        if not self._request.continue_final_message:
+            return ""
+        return str(self.messages[-1].get("content") or "")
+
     def parser(self, prompt: str) -> Callable[[], Parser]:
         """Makes the parser of a choice, whose prompt has this text."""
         if self._family is None and self._thoughts is None:
             return PlainParser
-        opened = self._thoughts is not None and self._thoughts.opened(prompt)
+        opened = self._opened(self._thoughts, prompt)
         tools = Tools({f.name: f.schema_of_arguments for f in self._functions})
         most = None if self._several else 1
         return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
@@ -115,9 +133,9 @@ class Talk:
         if base is None and not self._must and not strict:
             return None
         thoughts = self._dialect.thoughts
-        if thoughts and thoughts.closed(prompt):
+        if thoughts and (thoughts.closed(prompt) or self._continues_words(thoughts)):
             thoughts = None
-        opened = thoughts is not None and thoughts.opened(prompt)
+        opened = self._opened(thoughts, prompt)
         family = self._dialect.family if self._family or self._dialect.family.channels else None
         special = self._tokenizer.special_id
         made = Enforcement(family, thoughts, opened=opened, special=special)
@@ -147,9 +165,10 @@ def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
         allowed = choice.allowed_tools
         where = "tool_choice.allowed_tools.tools"
         return [_known(known, t, where) for t in allowed.tools], allowed.mode == "required"
-    if choice == "required" and not tools:
-        raise RequestError("tool_choice is 'required'; there are no tools", param="tool_choice")
-    return tools, choice == "required"
+    must = choice in ("required", "any")
+    if must and not tools:
+        raise RequestError(f"tool_choice is {choice!r}; there are no tools", param="tool_choice")
+    return tools, must
 
 
 def _known(known: dict[str, Tool], asked: NamedTool, where: str) -> Tool:

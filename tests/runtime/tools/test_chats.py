@@ -208,7 +208,7 @@ def test_one_tool_by_name(engine):
         ask(it, **fields)
     assert e.value.param == "tool_choice.function.name"
     with pytest.raises(RequestError, match="no tools"):
-        ask(it, tools=None, tool_choice="required")
+        ask(it, tools=None, tool_choice="any")
     with pytest.raises(RequestError, match="'now' twice"):
         ask(it, tools=[TOOLS[1], TOOLS[1]])
 
@@ -237,6 +237,7 @@ def test_reasoning(engine):
     assert "reasoning_content" not in hidden.choices[0].message.model_dump()
     assert hidden.usage.completion_tokens_details.reasoning_tokens == counted
     left = ask(it, tools=None, reasoning_format="none").choices[0].message
+    assert ask(it, tools=None, separate_reasoning=False).choices[0].message == left
     assert left.content == "<think>\nI see.\n</think>\n\nYes."
     assert left.reasoning_content is None
 
@@ -257,6 +258,17 @@ def test_reasoning_that_the_prompt_opens(engine):
     cut = ask(it, tools=None, enable_thinking=True, max_tokens=3).choices[0]
     assert (cut.message.content, cut.finish_reason) == ("", "length")
     assert "I see.".startswith(cut.message.reasoning_content)
+
+
+def test_a_message_that_goes_on(engine):
+    it = engine("see.</think>Yes.")
+    begun = {"role": "assistant", "content": "<think>I "}
+    fields = {"messages": [*ASK, begun], "continue_final_message": True, "tools": None}
+    message = ask(it, **fields).choices[0].message
+    assert (message.content, message.reasoning_content) == ("Yes.", "see.")
+    begun["content"] = "I say <think> and "
+    it = engine("go on.", template=PLAIN)
+    assert ask(it, **fields).choices[0].message.content == "go on."
 
 
 def test_effort_without_effect_is_named(engine):
