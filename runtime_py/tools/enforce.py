@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from wherry.errors import listing
 
@@ -104,8 +105,7 @@ class Enforcement:
     def _rules(self, tools: Sequence[Function]) -> list[Rule]:
         rules, problems = [], []
         for i, tool in enumerate(tools):
-            schema = tool.schema_of_arguments
-            schema = schema if "type" in schema else {"type": "object", **schema}
+            schema = _closed(tool.schema_of_arguments)
             try:
                 rule = Rule(tool.name, schema, prepared(schema))
                 self._known().format.forced(self._new(), [rule], several=False)
@@ -121,6 +121,18 @@ class Enforcement:
                 listing(problems, limit=20), param="tools", code="unsupported_schema"
             )
         return rules
+
+
+_SAYS_MORE = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref")
+
+
+def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of an object. One that leaves open what else may be in it gets nothing else.
+
+    What is valid then is valid for the open one; a model that may add what it likes never ends.
+    """
+    closing = {} if any(k in schema for k in _SAYS_MORE) else {"additionalProperties": False}
+    return {"type": "object", **schema, **closing}
 
 
 def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:

@@ -252,6 +252,22 @@ def test_what_cannot_be_enforced():
     enforcement(named("hermes")).calls([strict], several=True)
 
 
+def test_nothing_is_added_to_an_object_that_is_left_open():
+    functions = [
+        Function(name="now"),
+        Function(name="f", parameters={"properties": {"a": {"const": 1}}}),
+    ]
+    family = named("hermes")
+    grammar = compiled(enforcement(family).calls(functions, several=False))
+    texts = random_outputs(grammar, family, 30, 5)
+    calls = [parsed(family, text, schemas={}).calls[0] for text in texts]
+    assert {(c.name, "".join(c.arguments.split())) for c in calls} == {
+        ("now", "{}"),
+        ("f", "{}"),
+        ("f", '{"a":1}'),
+    }
+
+
 def test_marks_that_are_special_tokens():
     ids = {"<tool_call>": 256}
     made = Enforcement(named("hermes"), None, opened=False, special=ids.get)
