@@ -139,7 +139,7 @@ class OpenApi:
 _TIMEOUT = {
     "name": TIMEOUT_HEADER,
     "in": "header",
-    "description": "Seconds, after which the request is ended with a 504.",
+    "description": "Seconds, after which the request is ended with a 408.",
     "required": False,
     "schema": {"type": "number", "exclusiveMinimum": 0},
 }

@@ -48,7 +48,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -
 
     Raises:
         ClientGone: it went away first.
-        ApiError: 504, its deadline came first.
+        ApiError: 504 or 408, its deadline came first.
     """
     record = current()
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(receive))
