@@ -54,7 +54,7 @@ def url(tmp_path_factory):
         subprocess.Popen(command, env=environment, stderr=errors) as process,
     ):
         try:
-            until(lambda: "Serving demo at " in log.read_text() or process.poll() is not None, 600)
+            until(lambda: "Serving demo at " in log.read_text(), lambda: process.poll() is None)
             yield log.read_text().split("Serving demo at ")[1].split("/v1")[0]
         finally:
             process.terminate()
