@@ -109,7 +109,7 @@ class OpenApi:
         if answer is not None:
             content["application/json"] = {"schema": answer}
         if known.chunk:
-            content[known.stream] = {"schema": _streamed(known.stream, schemas.of(known.chunk))}
+            content[known.stream] = {"schema": _streamed(known, schemas.of(known.chunk))}
         content |= {kind: {"schema": {"type": "string"}} for kind in known.media_types}
         responses = {"200": _response(200, content)} | {
             str(status): _response(status, _error(path)) for status in self._statuses(path, known)
@@ -153,12 +153,13 @@ _TIMEOUT = {
 }
 
 
-def _streamed(media_type: str, chunk: Any) -> dict[str, Any]:
+def _streamed(known: Described, chunk: Any) -> dict[str, Any]:
     """The schema of one event, or of a line: JSON in a text, as OpenAPI 3.2 has it."""
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": chunk}
-    if media_type != "text/event-stream":
+    if known.stream != "text/event-stream":
         return text
-    return {"type": "object", "properties": {"data": text}, "required": ["data"]}
+    data = {"anyOf": [text, {"const": known.last}]} if known.last else text
+    return {"type": "object", "properties": {"data": data}, "required": ["data"]}
 
 
 def _template(path: str) -> str:

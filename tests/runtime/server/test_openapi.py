@@ -101,7 +101,9 @@ def test_chunks_are_as_it_says(client):
     document = document_of(client)
     for path, body in ((CHAT, HI), (COMPLETIONS, {"prompt": "a"})):
         content = document["paths"][path]["post"]["responses"]["200"]["content"]
-        schema = content["text/event-stream"]["schema"]["properties"]["data"]["contentSchema"]
+        schema = content["text/event-stream"]["schema"]["properties"]["data"]["anyOf"][0][
+            "contentSchema"
+        ]
         sent = {**body, "stream": True, "stream_options": {"include_usage": True}}
         events = client.post(path, json=sent).text.split("\n\n")[:-2]
         assert len(events) >= 2
@@ -118,6 +120,13 @@ def test_wrong_bodies_are_wrong_by_the_document_too(client):
     for wrong in ({}, {"messages": []}, {**HI, "n": 0}, {**HI, "model": "x"}, {"messages": 5}):
         assert not check.is_valid(wrong), wrong
         assert client.post(CHAT, json=wrong).status_code in (400, 404)
+
+
+def test_a_path_tells_all_its_methods(client):
+    for path, methods in document_of(client)["paths"].items():
+        answer = client.request("PATCH", path.replace("{name}", "m").translate({123: "", 125: ""}))
+        assert answer.status_code == 405, path
+        assert set(answer.headers["allow"].lower().split(", ")) >= set(methods)
 
 
 def test_keys(make):
