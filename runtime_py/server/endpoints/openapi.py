@@ -25,7 +25,7 @@ from ..life import PROBES
 from ..models import Models
 from ..wire.deadlines import TIMEOUT_HEADER
 from ..wire.errors import ApiError, shape_of
-from .described import Described, described, description_of
+from .described import TEXT, Described, described, description_of, object_of
 from .routes import Routes
 
 _REF = "#/components/schemas/{model}"
@@ -110,7 +110,9 @@ class OpenApi:
             content["application/json"] = {"schema": answer}
         if known.chunk:
             content[known.stream] = {"schema": _streamed(known, schemas.of(known.chunk))}
-        content |= {kind: {"schema": {"type": "string"}} for kind in known.media_types}
+        content |= {
+            kind: {"schema": _EVENT if kind == _EVENTS else TEXT} for kind in known.media_types
+        }
         responses = {"200": _response(200, content)} | {
             str(status): _response(status, _error(path)) for status in self._statuses(path, known)
         }
@@ -156,10 +158,14 @@ _TIMEOUT = {
 def _streamed(known: Described, chunk: Any) -> dict[str, Any]:
     """The schema of one event, or of a line: JSON in a text, as OpenAPI 3.2 has it."""
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": chunk}
-    if known.stream != "text/event-stream":
+    if known.stream != _EVENTS:
         return text
     data = {"anyOf": [text, {"const": known.last}]} if known.last else text
     return {"type": "object", "properties": {"data": data}, "required": ["data"]}
+
+
+_EVENTS = "text/event-stream"
+_EVENT = object_of(data=TEXT)
 
 
 def _template(path: str) -> str:
