@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from wherry.errors import WherryError
 
-from ..core.interface import Event, Finish
+from ..core.interface import NO_TOKEN_LEFT, Event, Finish
+from ..request.errors import RequestError
 from ..request.plan import Job, Plan
 from ..text.detokenizer import detokenizer
 from ..text.stop_strings import StopAutomaton, StopStrings
@@ -106,6 +107,8 @@ class Assembler:
             self._undecided = 0
 
     def _accept(self, event: Event) -> str:
+        if event.finish == Finish.ERROR and NO_TOKEN_LEFT in event.error:
+            raise RequestError(event.error, code="no_token_possible")
         if event.finish == Finish.ERROR:
             raise WherryError(event.error or "The model failed while it ran this request")
         if event.finish == Finish.ABORTED:

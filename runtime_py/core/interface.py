@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+# Of an Event.error: the request contradicts itself (engine/sampling/adjustment.cc).
+NO_TOKEN_LEFT = "leave no token possible"
 MAX_TOP_LOGPROBS = 20  # WHERRY_MAX_TOP_LOGPROBS
 
 

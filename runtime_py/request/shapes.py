@@ -196,8 +196,8 @@ class ChatRequest(SamplingRequest):
     continue_final_message: bool | None = None
 
 
-_TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
-_PromptJson = str | list[str] | list[_TokenJson] | list[list[_TokenJson]]
+TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
+PromptJson = str | list[str] | list[TokenJson] | list[list[TokenJson]]
 
 
 class CompletionRequest(SamplingRequest):
@@ -205,7 +205,7 @@ class CompletionRequest(SamplingRequest):
 
     prompt: Annotated[
         str | list[str] | list[int] | list[list[int]],
-        PlainValidator(prompt_value, json_schema_input_type=_PromptJson),
+        PlainValidator(prompt_value, json_schema_input_type=PromptJson),
     ]
     suffix: str | None = None  # what follows: the model fills the gap
     max_tokens: int | None = Field(None, ge=0, le=2**31 - 1)  # 0: with echo, what the prompt is

@@ -14,7 +14,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from .counts import at_most
-from .shapes import RequestShape, prompt_value
+from .shapes import PromptJson, RequestShape, prompt_value
 
 MAX_INPUTS = 2048  # texts of one request, as OpenAI has it
 
@@ -49,7 +49,10 @@ class _VectorRequest(RequestShape):
 class EmbeddingRequest(_VectorRequest):
     """POST /v1/embeddings. `input`: a text, texts, token ids, or several lists of them."""
 
-    input: Annotated[str | list[str] | list[int] | list[list[int]], PlainValidator(prompt_value)]
+    input: Annotated[
+        str | list[str] | list[int] | list[list[int]],
+        PlainValidator(prompt_value, json_schema_input_type=PromptJson),
+    ]
     dimensions: int | None = Field(None, ge=1, le=2**20)
     encoding_format: Literal["float", "base64"] | None = None
     prompt_name: _Name | None = None  # sentence-transformers': the prompt before each text

@@ -111,8 +111,6 @@ def create_app(
             allow_private_network=True,  # a page of the Internet asks whether it may come in
             expose_headers=EXPOSED,
         )
-    watchers = (metrics, access_log.write, Tracing())
-    app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
     pipeline, memory = Pipeline(models), Memory()
     tenants = Tenants(apart=bool(keys))
     document = OpenApi(models, has_keys=bool(keys))
@@ -130,13 +128,19 @@ def create_app(
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
     )
-    _add_routes(app, status, document, groups)
+    paths = _add_routes(app, status, document, groups)
+    watchers = (metrics, access_log.write, Tracing())
+    app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)  # outermost
     return app
 
 
-def _add_routes(app: FastAPI, status: Status, document: OpenApi, groups: Sequence[Group]) -> None:
+def _add_routes(
+    app: FastAPI, status: Status, document: OpenApi, groups: Sequence[Group]
+) -> set[str]:
+    """Give the application all routes; their paths."""
     routes = {place: handler for group in groups for place, handler in group.routes().items()}
     for (method, path), handler in routes.items():
         app.add_api_route(path, handler, methods=[method])
     document.describe(routes)
     status.endpoints = [f"{method} {path}" for method, path in routes]
+    return {path for _, path in routes}

@@ -107,7 +107,7 @@ def serve(
             model_name=model_name,
             keys=ring,
             cors=cors,
-            hosts=hosts,
+            hosts=("*",) if address.uds else hosts,  # no page of a browser reaches a socket
             max_body=max_body,
             max_queue=max_queue,
             request_timeout=request_timeout,

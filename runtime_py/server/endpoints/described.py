@@ -23,15 +23,17 @@ class Described:
         request: what its body is.
         answer: the JSON of a 200; None: none.
         chunk: one piece of it, where it may be streamed.
-        stream: media type of a stream.
+        stream: media type of a stream: events, or lines.
+        last: the data of its last event, if that is no chunk.
         media_types: of other answers than JSON.
         statuses: that it may have beside 200 and those of all operations.
     """
 
     request: type[BaseModel] | None = None
     answer: type[Shape] | Schema | None = None
-    chunk: type[Shape] | None = None
+    chunk: type[Shape] | Schema | None = None
     stream: str = "text/event-stream"
+    last: str | None = None
     media_types: tuple[str, ...] = ()
     statuses: tuple[int, ...] = ()
 

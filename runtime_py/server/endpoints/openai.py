@@ -18,6 +18,7 @@ from .routes import Routes
 
 CHAT = Endpoint(partial(parse, ChatRequest), LoadedModel.chat, ignored=ignored)
 COMPLETION = Endpoint(partial(parse, CompletionRequest), LoadedModel.completion, ignored=ignored)
+DONE = "[DONE]"
 LISTED = object_of(id=TEXT, object=one_of("model"), created=COUNT, owned_by=TEXT)
 
 
@@ -60,12 +61,12 @@ class OpenAI:
                 return JSONResponse(model.described())
         raise unknown_model(name, listed)
 
-    @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk)
+    @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk, last=DONE)
     async def chat(self, request: Request) -> Response:
         """Answers messages."""
         return await self._pipeline.answer(request, CHAT)
 
-    @described(request=CompletionRequest, answer=Completion, chunk=Completion)
+    @described(request=CompletionRequest, answer=Completion, chunk=Completion, last=DONE)
     async def completion(self, request: Request) -> Response:
         """Continues prompts."""
         return await self._pipeline.answer(request, COMPLETION)

@@ -5,9 +5,11 @@ FastAPI's own generator sees nothing of handlers that read their bodies themselv
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -23,7 +25,7 @@ from ..life import PROBES
 from ..models import Models
 from ..wire.deadlines import TIMEOUT_HEADER
 from ..wire.errors import ApiError, shape_of
-from .described import Described, described, description_of
+from .described import TEXT, Described, described, description_of, object_of
 from .routes import Routes
 
 _REF = "#/components/schemas/{model}"
@@ -43,20 +45,24 @@ class OpenApi:
     def __init__(self, models: Models, *, has_keys: bool) -> None:
         self._models = models
         self._has_keys = has_keys
-        self._document: dict[str, Any] = {}
+        self._routes: Routes = {}
 
     def routes(self) -> Routes:
         """See Group."""
         return {("GET", "/openapi.json"): self.openapi}
 
     def describe(self, routes: Routes) -> None:
-        """Write the document; called when all routes are known."""
-        schemas = _Schemas(routes.values())
+        """Take all routes, this one among them; nothing is written before somebody asks."""
+        self._routes = routes
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        schemas = _Schemas(self._routes.values())
         paths: dict[str, dict[str, Any]] = {}
-        for (method, path), handler in routes.items():
-            operation = self._operation(path, handler, schemas)
+        for (method, path), handler in self._routes.items():
+            operation = self._operation(method, path, handler, schemas)
             paths.setdefault(_template(path), {})[method.lower()] = operation
-        self._document = {
+        document: dict[str, Any] = {
             "openapi": "3.1.0",
             "info": {"title": "Wherry", "version": wherry.__version__},
             "paths": paths,
@@ -76,11 +82,14 @@ class OpenApi:
             },
         }
         if self._has_keys:
-            self._document["security"] = [{"bearer": []}, {"x-api-key": []}]
+            document["security"] = [{"bearer": []}, {"x-api-key": []}]
+        return document
 
     @described(answer={"type": "object", "required": ["openapi", "info", "paths"]})
     async def openapi(self) -> Response:
         """Describes all that is here, as OpenAPI 3.1."""
+        if "_document" not in vars(self):
+            await asyncio.to_thread(lambda: self._document)
         names = [m.name for m in self._models.listed()]
         schemas = dict(self._document["components"]["schemas"])
         schemas["ModelName"] = {
@@ -92,7 +101,7 @@ class OpenApi:
         return JSONResponse(self._document | {"components": components})
 
     def _operation(
-        self, path: str, handler: Callable[..., Any], schemas: _Schemas
+        self, method: str, path: str, handler: Callable[..., Any], schemas: _Schemas
     ) -> dict[str, Any]:
         known = description_of(handler) or Described()
         answer = schemas.of(known.answer)
@@ -100,9 +109,10 @@ class OpenApi:
         if answer is not None:
             content["application/json"] = {"schema": answer}
         if known.chunk:
-            chunk = {"type": "string", "x-chunk": schemas.of(known.chunk)}
-            content[known.stream] = {"schema": chunk}
-        content |= {kind: {"schema": {"type": "string"}} for kind in known.media_types}
+            content[known.stream] = {"schema": _streamed(known, schemas.of(known.chunk))}
+        content |= {
+            kind: {"schema": _EVENT if kind == _EVENTS else TEXT} for kind in known.media_types
+        }
         responses = {"200": _response(200, content)} | {
             str(status): _response(status, _error(path)) for status in self._statuses(path, known)
         }
@@ -110,7 +120,7 @@ class OpenApi:
             responses[str(status)] = _response(status, content)
         lines = (handler.__doc__ or "").strip().splitlines()
         operation: dict[str, Any] = {
-            "operationId": handler.__qualname__.replace(".", "_"),
+            "operationId": "_".join([method.lower(), *re.findall(r"\w+", _template(path))]),
             "summary": lines[0] if lines else "",
             "parameters": _parameters(path),
             "responses": responses,
@@ -139,10 +149,23 @@ class OpenApi:
 _TIMEOUT = {
     "name": TIMEOUT_HEADER,
     "in": "header",
-    "description": "Seconds, after which the request is ended with a 504.",
+    "description": "Seconds, after which the request is ended with a 408.",
     "required": False,
     "schema": {"type": "number", "exclusiveMinimum": 0},
 }
+
+
+def _streamed(known: Described, chunk: Any) -> dict[str, Any]:
+    """The schema of one event, or of a line: JSON in a text, as OpenAPI 3.2 has it."""
+    text = {"type": "string", "contentMediaType": "application/json", "contentSchema": chunk}
+    if known.stream != _EVENTS:
+        return text
+    data = {"anyOf": [text, {"const": known.last}]} if known.last else text
+    return {"type": "object", "properties": {"data": data}, "required": ["data"]}
+
+
+_EVENTS = "text/event-stream"
+_EVENT = object_of(data=TEXT)
 
 
 def _template(path: str) -> str:

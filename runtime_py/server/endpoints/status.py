@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import wherry
 
 from ...core.pulse import Snapshot, as_json
 from ...load.model import LoadedModel
+from ..guard.browser_guard import wants_page
 from ..life import Life
 from ..models import Models
 from .described import FLAG, TEXT, described, list_of, object_of, one_of
-from .looking import looked_at
+from .looking import looked_at, memory
+from .page import Page
 from .routes import Routes
 
 _WORST_FIRST = ("failed", "failing", "stuck", "ok")
@@ -35,6 +38,7 @@ class Status:
         self._models = models
         self._life = life
         self._stuck_seconds = stuck_seconds
+        self._page = Page()
         self.endpoints: Sequence[str] = ()  # set when all are known
 
     def routes(self) -> Routes:
@@ -56,8 +60,10 @@ class Status:
         answer=object_of(server=TEXT, models=list_of(TEXT), endpoints=list_of(TEXT)),
         media_types=("text/html",),
     )
-    async def index(self) -> Response:
-        """Says what is here."""
+    async def index(self, request: Request) -> Response:
+        """Says what is here; a browser gets a page to chat."""
+        if wants_page(request.scope, request.headers):
+            return self._page.response()
         names = [m.name for m in self._models.listed()]
         return JSONResponse(
             {"server": "wherry", "model": names[0] if names else None, "models": names}
@@ -89,7 +95,8 @@ class Status:
         found = await asyncio.gather(*(self._stats(m.loaded) for m in served))
         models = {m.name: stats for m, stats in zip(served, found, strict=True)}
         first: dict[str, Any] = {"model": served[0].name, **found[0]} if served else {}
-        return JSONResponse(first | {"status": self.status(), "models": models})
+        rest = {"status": self.status(), "memory": memory(), "models": models}
+        return JSONResponse(first | rest)
 
     async def _stats(self, loaded: LoadedModel) -> dict[str, Any]:
         found = await looked_at(loaded.dispatcher)

@@ -10,10 +10,12 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...answer.vectors import EmbeddingAnswer, RerankAnswer, ScoreAnswer
 from ...load.vectors import VectorModel
 from ...request.shapes import ignored, parse
 from ...request.vector_shapes import EmbeddingRequest, RerankRequest, ScoreRequest
 from ..pipeline import Pipeline, VectorEndpoint
+from .described import described
 from .routes import Routes
 
 EMBEDDING = VectorEndpoint(partial(parse, EmbeddingRequest), VectorModel.embedding, ignored=ignored)
@@ -37,14 +39,17 @@ class Vectors:
         ranks = {("POST", path): self.rerank for path in ("/v1/rerank", "/v2/rerank", "/rerank")}
         return {("POST", "/v1/embeddings"): self.embeddings, **scores, **ranks}
 
+    @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
         """A vector for each input."""
         return await self._pipeline.numbers(request, EMBEDDING)
 
+    @described(request=ScoreRequest, answer=ScoreAnswer)
     async def score(self, request: Request) -> Response:
         """How well documents fit their queries."""
         return await self._pipeline.numbers(request, SCORE)
 
+    @described(request=RerankRequest, answer=RerankAnswer)
     async def rerank(self, request: Request) -> Response:
         """Documents in the order in which they fit a query."""
         return await self._pipeline.numbers(request, RERANK)

@@ -81,7 +81,8 @@ def check_content(method: str, headers: Headers) -> None:
     Raises:
         ApiError: 415.
     """
-    if method != "POST":
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if method != "POST" or not has_body:
         return
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):

@@ -15,7 +15,8 @@ from .record import RequestRecord
 
 NAME = "wherry.access"
 FORMATS = ("text", "json")
-_QUIET = PROBES | {"/metrics"}  # asked for every few seconds: logged where they fail
+# Asked for every few seconds, by programs and by the page: logged where they fail.
+_QUIET = PROBES | {"/metrics", "/stats"}
 _SHOWN = 200  # characters of a path
 _log = logging.getLogger(NAME)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,10 +27,14 @@ class Observer:
         app: what is behind.
         life: the server's.
         watchers: called at each end, on the event loop.
+        paths: that are declared: who is refused before his path is looked up asked for one, too.
     """
 
-    def __init__(self, app: ASGIApp, *, life: Life, watchers: Sequence[Watcher]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, life: Life, watchers: Sequence[Watcher], paths: Collection[str]
+    ) -> None:
         self._app = app
+        self._paths = paths
         self._life = life
         self._watchers = watchers
 
@@ -61,7 +65,8 @@ class Observer:
     def _end(self, scope: Scope, record: RequestRecord) -> None:
         record.ended = time.monotonic()
         record.status = record.status or CUT_OFF
-        record.route = getattr(scope.get("route"), "path", record.route)
+        asked = record.path if record.path in self._paths else record.route
+        record.route = getattr(scope.get("route"), "path", asked)
         for watcher in self._watchers:
             try:
                 watcher(record)

@@ -29,6 +29,7 @@ class RequestRecord:
         wall_ns: when it started, nanoseconds since 1970.
         deadline: when its time is over; None: never.
         time_limit: from `started` to `deadline`, seconds.
+        own_limit: it was the client who asked for it.
         route: the path as it was declared; "other" for paths that nobody declared.
         status: of the answer; 0 as long as none was begun.
         error: code of the error that it ended with, in the middle of a stream, too.
@@ -46,6 +47,7 @@ class RequestRecord:
     wall_ns: int = field(default_factory=time.time_ns)
     deadline: float | None = None
     time_limit: float | None = None
+    own_limit: bool = False
     route: str = "other"
     status: int = 0
     error: str | None = None

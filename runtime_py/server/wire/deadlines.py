@@ -25,9 +25,11 @@ def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -
         ApiError: the header is no number of seconds.
     """
     asked = headers.get(TIMEOUT_HEADER)
-    times = [seconds for seconds in (limit, _seconds(asked)) if seconds is not None]
+    own = _seconds(asked)
+    times = [seconds for seconds in (limit, own) if seconds is not None]
     if times:
         record.time_limit = min(times)
+        record.own_limit = record.time_limit != limit
         record.deadline = record.started + record.time_limit
 
 
@@ -48,11 +50,12 @@ def _seconds(asked: str | None) -> float | None:
 
 
 def deadline_exceeded(record: RequestRecord) -> ApiError:
-    """For a request whose time is over."""
+    """For a request whose time is over: 504, or 408 if it was the client's own limit."""
     written = record.generation.usage.completion_tokens if record.generation else 0
+    whose = f" ({TIMEOUT_HEADER})" if record.own_limit else ""
     return ApiError(
-        504,
-        f"The request's time of {record.time_limit or 0:g} s is over; it was ended after {written} "
-        "tokens of output",
+        408 if record.own_limit else 504,
+        f"The request's time of {record.time_limit or 0:g} s{whose} is over; it was ended after "
+        f"{written} tokens of output",
         code="deadline_exceeded",
     )

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from wherry.errors import UsageError, WherryError
 
@@ -123,11 +124,20 @@ def install(app: FastAPI) -> None:
 
 def _about_route(request: Request, error: HTTPException) -> ApiError:
     where = f"{request.method} {request.url.path}"
-    allowed = Headers(error.headers).get("allow")
+    allowed = ", ".join(_methods(request)) or Headers(error.headers).get("allow", "")
     messages = {
         404: f"There is no {where}; GET / lists what there is",
         405: f"{where}: the method is not allowed; use {allowed}",
     }
     known = api_error(error)
     known.detail = messages.get(error.status_code, error.detail)
+    if error.status_code == 405:
+        known.headers = {"Allow": allowed}
     return known
+
+
+def _methods(request: Request) -> list[str]:
+    """Of all routes of a path: Starlette tells those of the first."""
+    routes = [r for r in request.app.routes if isinstance(r, Route)]
+    fitting = [r for r in routes if r.path_regex.match(request.scope["path"])]
+    return sorted({method for route in fitting for method in route.methods or ()})

@@ -48,7 +48,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -
 
     Raises:
         ClientGone: it went away first.
-        ApiError: 504, its deadline came first.
+        ApiError: 504 or 408, its deadline came first.
     """
     record = current()
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(receive))
@@ -131,7 +131,8 @@ class StreamedAnswer(Response):
             last = self._framing.last
         except WherryError as e:
             record, known = current(), api_error(e)
-            _log.error("%s: a stream failed: %s", record.id, e)
+            level = logging.ERROR if known.status_code >= 500 else logging.INFO
+            _log.log(level, "%s: a stream failed: %s", record.id, e)
             record.error = known.code
             last = self._framing.of_error(known)
         await _send_last(send, last)

@@ -135,9 +135,12 @@ def test_each_app_has_its_own(make):
 def test_metrics_ask_for_the_key_and_count_by_its_name(make):
     client = client_of(create_app(MLCEngine.of(make()), api_key="k"))
     assert client.get("/metrics").status_code == 401
+    client.post(CHAT, json=HI)
     usage = client.post(CHAT, json=HI, headers=bearer("k")).json()["usage"]
     found = samples(client, **bearer("k"))
     assert value(found, "wherry_key_tokens_total", key="default") == usage["total_tokens"]
+    http = "wherry_http_requests_total"
+    assert value(found, http, method="POST", path=CHAT, status="401") == 1
 
 
 def test_tokens_cost_no_observation(make, monkeypatch):

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.core.interface import NO_TOKEN_LEFT
 from wherry.runtime.server.observing import access_log
 
 from ..conftest import core_of
@@ -90,6 +91,15 @@ def test_an_error_in_a_stream_is_the_outcome(make, lines):
     assert "lost" in client.post(CHAT, json={**HI, "stream": True}).text
     (line,) = lines()
     assert (line["status"], line["error"], line["outcome"]) == (200, "engine_error", "engine_error")
+
+
+def test_contradictions_of_the_client_are_not_our_failure(make, lines):
+    """The real core's words: tests/runtime/test_engine_features.py."""
+    model = make("one")
+    client = client_of(create_app(MLCEngine.of(model)))
+    core_of(model).fail_with = f"mask and bias {NO_TOKEN_LEFT} after 0 tokens"
+    assert error(client.post(CHAT, json=HI), 400)["code"] == "no_token_possible"
+    assert lines()[0]["error"] == "no_token_possible"
 
 
 def test_our_own_bugs_name_the_request(make, monkeypatch, lines):

@@ -17,6 +17,7 @@ from ....text.chat_template import source_of
 from ...models import LATEST, Listed, Models, named, unknown_model
 from ...pipeline import body_of
 from ...wire.json_body import parse_json
+from ..described import COUNT, TEXT, described, list_of, object_of
 from ..routes import Routes
 from .parsing import validated
 from .requests import ModelFields
@@ -35,6 +36,16 @@ _INFO = {
     "vocab_size": "vocab_size",
 }
 _CAPABILITIES = {"chat": "completion", "score": ""}  # ours -> Ollama's, where they differ
+
+_NAMED = {"name": TEXT, "model": TEXT, "size": COUNT, "digest": TEXT, "details": {"type": "object"}}
+_LISTED = object_of(**_NAMED, modified_at=TEXT)
+_RUNNING = object_of(**_NAMED, size_vram=COUNT, expires_at=TEXT)
+_SHOWN = object_of(
+    template=TEXT,
+    details={"type": "object"},
+    model_info={"type": "object"},
+    capabilities=list_of(TEXT),
+)
 
 
 class OllamaModels:
@@ -57,18 +68,22 @@ class OllamaModels:
             ("POST", "/api/show"): self.show,
         }
 
+    @described()
     async def alive(self) -> Response:
         """Says that the server is there, as Ollama's command line asks first of all."""
         return Response()
 
+    @described(answer=object_of(version=TEXT))
     async def version(self) -> Response:
         """The version of the API."""
         return JSONResponse({"version": VERSION})
 
+    @described(answer=object_of(models=list_of(_LISTED)))
     async def tags(self) -> Response:
         """Lists the models."""
         return JSONResponse({"models": [_listed(m) for m in self._models.listed()]})
 
+    @described(answer=object_of(models=list_of(_RUNNING)))
     async def running(self) -> Response:
         """Lists those in memory."""
         models = []
@@ -85,6 +100,7 @@ class OllamaModels:
             models.append(entry)
         return JSONResponse({"models": models})
 
+    @described(request=ModelFields, answer=_SHOWN)
     async def show(self, request: Request) -> Response:
         """Describes one model."""
         fields = validated(ModelFields, parse_json(await body_of(request)))

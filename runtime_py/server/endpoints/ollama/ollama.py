@@ -20,6 +20,7 @@ from ...wire.errors import ApiError, add_shape
 from ...wire.framing import Framing, line
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, while_connected
+from ..described import FLAG, TEXT, described, object_of
 from ..routes import Routes
 from . import requests
 from .answers import Reply, without_prompt
@@ -99,6 +100,7 @@ def _endpoint(parse: requests.Parse) -> Endpoint[Asked]:
 
 
 CHAT, GENERATE = _endpoint(requests.chat), _endpoint(requests.generate)
+LINE = object_of(model=TEXT, created_at=TEXT, done=FLAG)
 
 
 class Ollama:
@@ -119,10 +121,12 @@ class Ollama:
             ("POST", "/api/generate"): self.generate,
         }
 
+    @described(request=ChatFields, answer=LINE, chunk=LINE, stream=FRAMING.media_type)
     async def chat(self, request: Request) -> Response:
         """Answers messages; without any, loads or unloads the model."""
         return await self._answer(request, CHAT, ChatFields)
 
+    @described(request=GenerateFields, answer=LINE, chunk=LINE, stream=FRAMING.media_type)
     async def generate(self, request: Request) -> Response:
         """Answers a prompt; without one, loads or unloads the model."""
         return await self._answer(request, GENERATE, GenerateFields)

@@ -34,6 +34,7 @@ from ...pipeline import CLIENT_GONE, body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, StreamedAnswer, while_connected
+from ..described import described
 from ..routes import Routes
 from .ollama import FRAMING
 from .parsing import validated
@@ -89,6 +90,7 @@ class Pull:
         """Path -> handler."""
         return {("POST", "/api/pull"): self.pull}
 
+    @described(request=PullFields, answer=Status, chunk=Status, stream=FRAMING.media_type)
     async def pull(self, request: Request) -> Response:
         """Makes a model of the hub one of this server's; says meanwhile how far it is."""
         catalog = self._checked()
