@@ -30,7 +30,7 @@ class Described:
 
     request: type[BaseModel] | None = None
     answer: type[Shape] | Schema | None = None
-    chunk: type[Shape] | None = None
+    chunk: type[Shape] | Schema | None = None
     stream: str = "text/event-stream"
     media_types: tuple[str, ...] = ()
     statuses: tuple[int, ...] = ()

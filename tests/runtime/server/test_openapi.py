@@ -44,7 +44,7 @@ def test_every_route_is_described(client):
     routes = {
         (method.lower(), re.sub(r":\w+}", "}", route.path))
         for route in client.app.routes
-        for method in route.methods - {"HEAD"}
+        for method in route.methods - ({"HEAD"} if "GET" in route.methods else set())
     }
     document = document_of(client)
     listed = {(m, path) for path, methods in document["paths"].items() for m in methods}

@@ -34,10 +34,11 @@ from ...pipeline import CLIENT_GONE, body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, StreamedAnswer, while_connected
+from ..described import TEXT, described, object_of
 from ..routes import Routes
 from .ollama import FRAMING
 from .parsing import validated
-from .requests import ModelFields
+from .requests import ShowRequest
 
 _PART = r"[A-Za-z0-9][\w.-]*"
 _HUB = re.compile(
@@ -66,7 +67,7 @@ class Wanted:
     aliases: tuple[str, ...] = ()
 
 
-class PullFields(ModelFields):
+class PullRequest(ShowRequest):
     """POST /api/pull."""
 
     stream: bool | None = None
@@ -89,10 +90,16 @@ class Pull:
         """Path -> handler."""
         return {("POST", "/api/pull"): self.pull}
 
+    @described(
+        request=PullRequest,
+        answer=object_of(status=TEXT),
+        chunk=Status,
+        stream=FRAMING.media_type,
+    )
     async def pull(self, request: Request) -> Response:
         """Makes a model of the hub one of this server's; says meanwhile how far it is."""
         catalog = self._checked()
-        fields = validated(PullFields, parse_json(await body_of(request)))
+        fields = validated(PullRequest, parse_json(await body_of(request)))
         known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
         wanted = None if known else wanted_of(fields.asked)
         statuses = _Statuses(catalog, wanted, self._turn)
