@@ -103,15 +103,15 @@ class Pull:
         known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
         wanted = None if known else wanted_of(fields.asked)
         statuses = _Statuses(catalog, wanted, self._turn)
-        if fields.stream is not False:
-            return StreamedAnswer(statuses, FRAMING, {}, AsyncExitStack())
-        try:
-            await while_connected(request.receive, statuses.all())
-        except ClientGone:
-            return Response(status_code=CLIENT_GONE)
-        finally:
-            statuses.cancel()
-        return JSONResponse({"status": "success"})
+        async with AsyncExitStack() as held:
+            held.push_async_callback(statuses.end)
+            if fields.stream is not False:
+                return StreamedAnswer(statuses, FRAMING, {}, held.pop_all())
+            try:
+                await while_connected(request.receive, statuses.all())
+            except ClientGone:
+                return Response(status_code=CLIENT_GONE)
+            return JSONResponse({"status": "success"})
 
     def _checked(self) -> Catalog:
         if not self._allowed:
@@ -226,6 +226,14 @@ class _Statuses:
         if self._has_turn:
             self._has_turn = False
             self._turn.release()
+
+    async def end(self) -> None:
+        """`cancel`, and wait until it has ended."""
+        self.cancel()
+        if self._process is not None:
+            assert self._process.stdout
+            await self._process.stdout.read()
+            await self._process.wait()
 
 
 def wanted_of(asked: str) -> Wanted:
