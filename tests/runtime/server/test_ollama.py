@@ -418,6 +418,12 @@ def test_thinking(make):
     assert model.tokenizer.decode(core_of(model).added[-1][0]).endswith("<think>\n\n</think>\n\n")
 
 
+def test_a_last_message_of_the_assistant_goes_on(asked):
+    answer = asked(messages=[*HI, {"role": "assistant", "content": "Once upon"}])
+    assert answer.prompt.endswith("Once upon")
+    assert answer.json()["message"]["content"] == TEXT
+
+
 def test_a_model_that_does_not_think(asked):
     assert asked(think=True).headers["x-wherry-ignored"] == "think"
     assert "x-wherry-ignored" not in asked(think=False).headers

@@ -137,6 +137,7 @@ def chat(body: Any) -> Asked:
         | {
             "messages": _messages(fields.messages or []),
             "tools": fields.tools or None,
+            **_continuing(fields.messages or []),
             **_thinking(fields),
             **_logprobs(fields),
         },
@@ -219,6 +220,13 @@ def _thinking(fields: AnswerFields) -> dict[str, Any]:
     if fields.think in _EFFORTS:
         return {"enable_thinking": True, "reasoning_effort": fields.think}
     return {"enable_thinking": fields.think}
+
+
+def _continuing(messages: list[Message]) -> dict[str, Any]:
+    """Ollama's models go on with a last message of their own."""
+    if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
+        return {}
+    return {"continue_final_message": True, "add_generation_prompt": False}
 
 
 def _logprobs(fields: AnswerFields) -> dict[str, Any]:
