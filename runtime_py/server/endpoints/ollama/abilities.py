@@ -15,6 +15,8 @@ def abilities(manifest: Manifest | None, template: str | None) -> list[str]:
     """What the manifest and the chat template tell."""
     ours = manifest.capabilities if manifest else ("completion",)
     found = {_NAMES.get(name, name) for name in ours} - {""}
+    if "completion" in found:  # models with embeddings are to Ollama those that write nothing
+        found.discard("embedding")
     if template is not None:
         try:
             dialect = Dialect(ChatTemplate(template))
