@@ -337,3 +337,101 @@ def test_a_stream_holds_its_model(tmp_path):
         while loads.loaded():
             assert time.monotonic() < end
             time.sleep(0.01)
+
+
+TOOLS_TEMPLATE = (
+    "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
+    "{% for m in messages %}<|{{ m.role }}|>"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}"
+    "<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+    "{% endif %}"
+)
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Köln", "days": 2}}\n</tool_call>'
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+CALLED = {"name": "weather", "arguments": {"city": "Köln", "days": 2}}
+
+
+def test_tools(make):
+    model = make("Let me see." + CALL, template=TOOLS_TEMPLATE)
+    client = client_of(model)
+    body = {"model": "small", "messages": HI, "tools": [TOOL]}
+    whole = client.post("/api/chat", json=body | {"stream": False}).json()
+    (call,) = whole["message"]["tool_calls"]
+    assert call["function"] == CALLED and call["id"]
+    assert whole["message"]["content"].strip() == "Let me see."
+    assert whole["done_reason"] == "stop"
+    found = lines(client.post("/api/chat", json=body))
+    calls = [c for m in found for c in m["message"].get("tool_calls", ())]
+    assert [c["function"] for c in calls] == [CALLED]  # told once, whole
+    assert "tool_calls" not in found[-1]["message"]
+    assert "<tool_call>" not in "".join(m["message"]["content"] for m in found)
+    assert '"name": "weather"' in model.tokenizer.decode(core_of(model).added[0][0])
+
+
+def test_a_call_that_is_cut_is_not_told(make):
+    client = client_of(make(CALL, template=TOOLS_TEMPLATE))
+    options = {"num_predict": len(CALL) - 25}
+    body = {"messages": HI, "tools": [TOOL], "options": options, "stream": False}
+    answer = client.post("/api/chat", json=body).json()
+    assert answer["done_reason"] == "length" and "tool_calls" not in answer["message"]
+
+
+def test_calls_and_thoughts_of_earlier_turns_reach_the_template(make):
+    model = make("Sunny.", template=TOOLS_TEMPLATE)
+    messages = [
+        *HI,
+        {"role": "assistant", "thinking": "hm", "tool_calls": [{"function": CALLED}]},
+        {"role": "tool", "tool_name": "weather", "content": "sun"},
+    ]
+    answer = client_of(model).post(
+        "/api/chat", json={"messages": messages, "tools": [TOOL], "stream": False}
+    )
+    assert answer.json()["message"]["content"] == "Sunny."
+    prompt = model.tokenizer.decode(core_of(model).added[0][0])
+    assert "<think>hm</think>" in prompt and '"city": "K' in prompt and "sun" in prompt
+
+
+def test_thinking(make):
+    model = make("<think>It has eight.</think>\n\nEight.", template=TOOLS_TEMPLATE)
+    client = client_of(model)
+    body = {"model": "small", "messages": HI}
+    whole = client.post("/api/chat", json=body | {"stream": False, "think": True})
+    assert whole.json()["message"]["thinking"].strip() == "It has eight."
+    assert whole.json()["message"]["content"].strip() == "Eight."
+    assert "x-wherry-ignored" not in whole.headers
+    found = lines(client.post("/api/chat", json=body))
+    assert "".join(m["message"].get("thinking", "") for m in found).strip() == "It has eight."
+    generate = {"prompt": "the cat", "stream": False}
+    answer = client.post("/api/generate", json=generate).json()
+    assert (answer["thinking"].strip(), answer["response"].strip()) == ("It has eight.", "Eight.")
+    client.post("/api/chat", json=body | {"think": False, "stream": False})
+    assert model.tokenizer.decode(core_of(model).added[-1][0]).endswith("<think>\n\n</think>\n\n")
+
+
+def test_a_last_message_of_the_assistant_goes_on(asked):
+    answer = asked(messages=[*HI, {"role": "assistant", "content": "Once upon"}])
+    assert answer.prompt.endswith("Once upon")
+    assert answer.json()["message"]["content"] == TEXT
+
+
+def test_a_model_that_does_not_think(asked):
+    assert asked(think=True).headers["x-wherry-ignored"] == "think"
+    assert "x-wherry-ignored" not in asked(think=False).headers
+
+
+def test_abilities_are_told_by_the_template(tmp_path):
+    (tmp_path / "chat_template.jinja").write_text(TOOLS_TEMPLATE)
+    with catalog(tmp_path, Loads(), {"a": {}}) as models:
+        client = AnyClient(create_app(models), base_url="http://localhost")
+        shown = client.post("/api/show", json={"model": "a"}).json()
+    assert shown["capabilities"] == ["completion", "thinking", "tools"]

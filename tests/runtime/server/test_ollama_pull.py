@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -56,6 +57,11 @@ def process(monkeypatch):
         monkeypatch.setattr(_Statuses, "_start", start)
 
     return use
+
+
+def asking(url, **body):
+    request = urllib.request.Request(f"{url}/api/pull", json.dumps(body).encode(), JSON)
+    return urllib.request.urlopen(request, timeout=10)
 
 
 def client_of(models, **options):
@@ -115,7 +121,7 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
         assert [s.status for s in await statuses.batch()] == ["success"]
         assert await statuses.batch() == []
     finally:
-        statuses.cancel()
+        await statuses.end()
     assert [m.name for m in models.listed()] == ["a", "org/x", "hf.co/org/x"]
     made = models._slots()[1].made
     assert (made.folder, made.spec.keep_alive) == (folder, 7.0)
@@ -124,7 +130,7 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
         with pytest.raises(ModelError, match="There is no folder '/nowhere'"):
             await missing.all()
     finally:
-        missing.cancel()
+        await missing.end()
 
 
 def test_what_is_said_meanwhile(models, folder, process):
@@ -155,11 +161,12 @@ def test_what_is_said_meanwhile(models, folder, process):
 )
 def test_what_fails_is_said(models, process, program, said):
     process(program)
-    with client_of(models, allow_pull=True) as client:  # one event loop
-        last = client.post("/api/pull", json={"model": "org/x"}).text.splitlines()[-1]
-        assert said in json.loads(last)["error"]
-        answer = client.post("/api/pull", json={"model": "org/x", "stream": False})
-        assert answer.status_code == 500 and said in answer.json()["error"]
+    with live(models, allow_pull=True) as url:
+        with asking(url, model="org/x") as answer:
+            assert said in json.loads(answer.read().splitlines()[-1])["error"]
+        with pytest.raises(urllib.error.HTTPError) as e:
+            asking(url, model="org/x", stream=False)
+        assert e.value.code == 500 and said in json.load(e.value)["error"]
     assert [m.name for m in models.listed()] == ["a"]
 
 
@@ -171,18 +178,11 @@ def test_its_process_ends_with_its_client(models, process, tmp_path):
         'print(\'{"what": "download", "done": 1, "total": 9}\', flush=True)\n'
         "time.sleep(60)"
     )
-
-    def asking(url):
-        body = json.dumps({"model": "org/x"}).encode()
-        return urllib.request.urlopen(
-            urllib.request.Request(f"{url}/api/pull", body, JSON), timeout=10
-        )
-
     with live(models, allow_pull=True) as url:
-        with asking(url) as first:
+        with asking(url, model="org/x") as first:
             while b"downloading" not in first.readline():
                 pass
-            with asking(url) as second:  # one at a time
+            with asking(url, model="org/x") as second:  # one at a time
                 assert b"waiting for another pull" in second.readline()
                 pid = int(pid_file.read_text())
                 os.kill(pid, 0)

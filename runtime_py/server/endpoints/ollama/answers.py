@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,6 +13,7 @@ from ....answer.delta import Delta, LoggedToken
 from ....answer.generation import Generation
 from ....answer.parts import Call, CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 from ....answer.shapes import Shape
+from ..described import COUNT, FLAG, TEXT, Schema, object_of, one_of
 
 _NS = 10**9
 
@@ -39,6 +40,19 @@ class Ending(Shape):
     prompt_eval_duration: int
     eval_count: int
     eval_duration: int
+
+
+def schema_of(said: Schema) -> Schema:
+    """Of a whole answer, or a chunk; only the last one has an ending."""
+    counts = {f.name: COUNT for f in fields(Ending) if f.name != "done_reason"}
+    head = {"model": TEXT, "created_at": TEXT, **said, "done": FLAG}
+    ending = {"done_reason": one_of("stop", "length", "load", "unload"), **counts}
+    return {**object_of(**head), "properties": {**head, **ending}}
+
+
+MESSAGE = object_of(role=one_of("assistant"), content=TEXT)
+CHAT_SCHEMA = schema_of({"message": MESSAGE})
+GENERATE_SCHEMA = schema_of({"response": TEXT})
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -19,8 +20,9 @@ from ...pipeline import body_of
 from ...wire.json_body import parse_json
 from ..described import COUNT, TEXT, described, list_of, object_of
 from ..routes import Routes
+from .abilities import abilities
 from .parsing import validated
-from .requests import ModelFields
+from .requests import ShowRequest
 
 # The version of Ollama whose API this is: its clients ask for one that is new enough.
 VERSION = "0.12.6"
@@ -35,16 +37,26 @@ _INFO = {
     "rope_theta": "rope.freq_base",
     "vocab_size": "vocab_size",
 }
-_CAPABILITIES = {"chat": "completion", "score": ""}  # ours -> Ollama's, where they differ
-
-_NAMED = {"name": TEXT, "model": TEXT, "size": COUNT, "digest": TEXT, "details": {"type": "object"}}
-_LISTED = object_of(**_NAMED, modified_at=TEXT)
-_RUNNING = object_of(**_NAMED, size_vram=COUNT, expires_at=TEXT)
-_SHOWN = object_of(
+DETAILS = object_of(
+    parent_model=TEXT,
+    format=TEXT,
+    family=TEXT,
+    families=list_of(TEXT),
+    parameter_size=TEXT,
+    quantization_level=TEXT,
+)
+_NAMED = {"name": TEXT, "model": TEXT, "size": COUNT, "digest": TEXT, "details": DETAILS}
+LISTED = object_of(**_NAMED, modified_at=TEXT)
+RUNNING = object_of(**_NAMED, size_vram=COUNT, context_length=COUNT, expires_at=TEXT)
+SHOWN = object_of(
+    license=TEXT,
+    modelfile=TEXT,
+    parameters=TEXT,
     template=TEXT,
-    details={"type": "object"},
+    details=DETAILS,
     model_info={"type": "object"},
     capabilities=list_of(TEXT),
+    modified_at=TEXT,
 )
 
 
@@ -78,12 +90,12 @@ class OllamaModels:
         """The version of the API."""
         return JSONResponse({"version": VERSION})
 
-    @described(answer=object_of(models=list_of(_LISTED)))
+    @described(answer=object_of(models=list_of(LISTED)))
     async def tags(self) -> Response:
         """Lists the models."""
         return JSONResponse({"models": [_listed(m) for m in self._models.listed()]})
 
-    @described(answer=object_of(models=list_of(_RUNNING)))
+    @described(answer=object_of(models=list_of(RUNNING)))
     async def running(self) -> Response:
         """Lists those in memory."""
         models = []
@@ -100,16 +112,17 @@ class OllamaModels:
             models.append(entry)
         return JSONResponse({"models": models})
 
-    @described(request=ModelFields, answer=_SHOWN)
+    @described(request=ShowRequest, answer=SHOWN)
     async def show(self, request: Request) -> Response:
         """Describes one model."""
-        fields = validated(ModelFields, parse_json(await body_of(request)))
+        fields = validated(ShowRequest, parse_json(await body_of(request)))
         listed = self._models.listed()
         found = named({m.name: m for m in listed}, fields.asked)
         if found is None:
             raise unknown_model(fields.asked, listed)
-        manifest, template = found.manifest, source_of(found.folder) if found.folder else None
-        entry = _listed(found)
+        manifest, entry = found.manifest, _listed(found)
+        template = source_of(found.folder) if found.folder else None
+        able = await asyncio.to_thread(abilities, manifest, template)
         return JSONResponse(
             {
                 "license": "",
@@ -118,7 +131,7 @@ class OllamaModels:
                 "template": template or "",
                 "details": entry["details"],
                 "model_info": _info(manifest, found.context),
-                "capabilities": _capabilities(manifest),
+                "capabilities": able,
                 "modified_at": entry["modified_at"],
             }
         )
@@ -161,11 +174,6 @@ def _info(manifest: Manifest | None, context: int | None) -> dict[str, Any]:
     config: Mapping[str, Any] = manifest.architecture.get("config", {})
     found = {f"{kind}.{gguf}": config[name] for name, gguf in _INFO.items() if name in config}
     return {"general.architecture": kind, f"{kind}.context_length": context, **found}
-
-
-def _capabilities(manifest: Manifest | None) -> list[str]:
-    ours = manifest.capabilities if manifest else ("completion",)
-    return sorted({_CAPABILITIES.get(name, name) for name in ours} - {""})
 
 
 def _on_cpu(manifest: Manifest | None) -> bool:

@@ -20,13 +20,14 @@ from ...wire.errors import ApiError, add_shape
 from ...wire.framing import Framing, line
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, while_connected
-from ..described import FLAG, TEXT, described, object_of
+from ..described import described
 from ..routes import Routes
 from . import requests
-from .answers import Reply, without_prompt
+from .abilities import thinks
+from .answers import CHAT_SCHEMA, GENERATE_SCHEMA, Reply, without_prompt
 from .options import without_effect
 from .parsing import validated
-from .requests import AnswerFields, Asked, ChatFields, GenerateFields
+from .requests import AnswerFields, Asked, OllamaChatRequest, OllamaGenerateRequest
 
 _SMALL = 2**12  # bytes of a body that may ask for nothing
 
@@ -49,6 +50,8 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply
     """
     planned = time.perf_counter()
     asked.model_context = loaded.context
+    if asked.fields.think and not thinks(loaded.planner.dialect):
+        asked.ignored.append("think")
     context = min(asked.context or loaded.context, loaded.context)
     chat, completion = asked.chat, asked.completion
     if chat and (completion is None or loaded.planner.template):
@@ -61,7 +64,7 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply
         made = _within(made, context, limited=limited)
     reply = Reply(
         asked.name or asked.model,
-        chat=isinstance(asked.fields, ChatFields),
+        chat=isinstance(asked.fields, OllamaChatRequest),
         started=asked.started,
         planned=planned,
         logprobs=bool(asked.fields.logprobs),
@@ -100,7 +103,6 @@ def _endpoint(parse: requests.Parse) -> Endpoint[Asked]:
 
 
 CHAT, GENERATE = _endpoint(requests.chat), _endpoint(requests.generate)
-LINE = object_of(model=TEXT, created_at=TEXT, done=FLAG)
 
 
 class Ollama:
@@ -121,15 +123,22 @@ class Ollama:
             ("POST", "/api/generate"): self.generate,
         }
 
-    @described(request=ChatFields, answer=LINE, chunk=LINE, stream=FRAMING.media_type)
+    @described(
+        request=OllamaChatRequest, answer=CHAT_SCHEMA, chunk=CHAT_SCHEMA, stream=FRAMING.media_type
+    )
     async def chat(self, request: Request) -> Response:
         """Answers messages; without any, loads or unloads the model."""
-        return await self._answer(request, CHAT, ChatFields)
+        return await self._answer(request, CHAT, OllamaChatRequest)
 
-    @described(request=GenerateFields, answer=LINE, chunk=LINE, stream=FRAMING.media_type)
+    @described(
+        request=OllamaGenerateRequest,
+        answer=GENERATE_SCHEMA,
+        chunk=GENERATE_SCHEMA,
+        stream=FRAMING.media_type,
+    )
     async def generate(self, request: Request) -> Response:
         """Answers a prompt; without one, loads or unloads the model."""
-        return await self._answer(request, GENERATE, GenerateFields)
+        return await self._answer(request, GENERATE, OllamaGenerateRequest)
 
     async def _answer(
         self, request: Request, endpoint: Endpoint[Asked], kind: type[AnswerFields]
@@ -147,7 +156,7 @@ class Ollama:
     async def _load(self, fields: AnswerFields) -> Response:
         """Load a model, or let it go: `keep_alive` 0."""
         name, stays = fields.asked, fields.keep_alive
-        told = partial(without_prompt, name, chat=isinstance(fields, ChatFields))
+        told = partial(without_prompt, name, chat=isinstance(fields, OllamaChatRequest))
         if stays == 0:
             goes = self._models.unload(name)
             headers = {} if goes else {IGNORED_HEADER: "keep_alive"}

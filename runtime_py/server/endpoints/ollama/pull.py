@@ -34,11 +34,11 @@ from ...pipeline import CLIENT_GONE, body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, StreamedAnswer, while_connected
-from ..described import described
+from ..described import TEXT, described, object_of
 from ..routes import Routes
 from .ollama import FRAMING
 from .parsing import validated
-from .requests import ModelFields
+from .requests import ShowRequest
 
 _PART = r"[A-Za-z0-9][\w.-]*"
 _HUB = re.compile(
@@ -67,7 +67,7 @@ class Wanted:
     aliases: tuple[str, ...] = ()
 
 
-class PullFields(ModelFields):
+class PullRequest(ShowRequest):
     """POST /api/pull."""
 
     stream: bool | None = None
@@ -90,23 +90,28 @@ class Pull:
         """Path -> handler."""
         return {("POST", "/api/pull"): self.pull}
 
-    @described(request=PullFields, answer=Status, chunk=Status, stream=FRAMING.media_type)
+    @described(
+        request=PullRequest,
+        answer=object_of(status=TEXT),
+        chunk=Status,
+        stream=FRAMING.media_type,
+    )
     async def pull(self, request: Request) -> Response:
         """Makes a model of the hub one of this server's; says meanwhile how far it is."""
         catalog = self._checked()
-        fields = validated(PullFields, parse_json(await body_of(request)))
+        fields = validated(PullRequest, parse_json(await body_of(request)))
         known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
         wanted = None if known else wanted_of(fields.asked)
         statuses = _Statuses(catalog, wanted, self._turn)
-        if fields.stream is not False:
-            return StreamedAnswer(statuses, FRAMING, {}, AsyncExitStack())
-        try:
-            await while_connected(request.receive, statuses.all())
-        except ClientGone:
-            return Response(status_code=CLIENT_GONE)
-        finally:
-            statuses.cancel()
-        return JSONResponse({"status": "success"})
+        async with AsyncExitStack() as held:
+            held.push_async_callback(statuses.end)
+            if fields.stream is not False:
+                return StreamedAnswer(statuses, FRAMING, {}, held.pop_all())
+            try:
+                await while_connected(request.receive, statuses.all())
+            except ClientGone:
+                return Response(status_code=CLIENT_GONE)
+            return JSONResponse({"status": "success"})
 
     def _checked(self) -> Catalog:
         if not self._allowed:
@@ -221,6 +226,14 @@ class _Statuses:
         if self._has_turn:
             self._has_turn = False
             self._turn.release()
+
+    async def end(self) -> None:
+        """`cancel`, and wait until it has ended."""
+        self.cancel()
+        if self._process is not None:
+            assert self._process.stdout
+            await self._process.stdout.read()
+            await self._process.wait()
 
 
 def wanted_of(asked: str) -> Wanted:

@@ -25,8 +25,8 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="allow", allow_inf_nan=True, protected_namespaces=())
 
 
-class ModelFields(_Shape):
-    """What names a model. Older clients call it `name`."""
+class ShowRequest(_Shape):
+    """POST /api/show: what names a model. Older clients call it `name`."""
 
     model: str = Field("", max_length=1024)
     name: str | None = Field(None, max_length=1024)
@@ -37,7 +37,7 @@ class ModelFields(_Shape):
         return self.model or self.name or ""
 
 
-class AnswerFields(ModelFields):
+class AnswerFields(ShowRequest):
     """What both kinds of answers share."""
 
     stream: bool | None = None
@@ -76,14 +76,14 @@ class Message(_Shape):
     tool_call_id: str | None = None
 
 
-class ChatFields(AnswerFields):
+class OllamaChatRequest(AnswerFields):
     """POST /api/chat."""
 
     messages: Annotated[list[Message] | None, at_most(MAX_MESSAGES, "messages")] = None
     tools: list[dict[str, Any]] | None = None
 
 
-class GenerateFields(AnswerFields):
+class OllamaGenerateRequest(AnswerFields):
     """POST /api/generate."""
 
     prompt: str | None = None
@@ -129,7 +129,7 @@ def chat(body: Any) -> Asked:
     Raises:
         RequestError: with all that is wrong.
     """
-    fields = validated(ChatFields, body)
+    fields = validated(OllamaChatRequest, body)
     _refuse(fields, [(f"messages[{i}]", m.images) for i, m in enumerate(fields.messages or ())])
     request = parse(
         ChatRequest,
@@ -137,6 +137,7 @@ def chat(body: Any) -> Asked:
         | {
             "messages": _messages(fields.messages or []),
             "tools": fields.tools or None,
+            **_continuing(fields.messages or []),
             **_thinking(fields),
             **_logprobs(fields),
         },
@@ -150,7 +151,7 @@ def generate(body: Any) -> Asked:
     Raises:
         RequestError: with all that is wrong.
     """
-    fields = validated(GenerateFields, body)
+    fields = validated(OllamaGenerateRequest, body)
     _refuse(fields, [("", fields.images)])
     if fields.context:
         raise RequestError(
@@ -174,9 +175,9 @@ def generate(body: Any) -> Asked:
 
 def asks_nothing(fields: AnswerFields) -> bool:
     """Whether a model is to be loaded, or unloaded, and nothing else."""
-    if isinstance(fields, ChatFields):
+    if isinstance(fields, OllamaChatRequest):
         return not fields.messages
-    return isinstance(fields, GenerateFields) and not (fields.prompt or fields.suffix)
+    return isinstance(fields, OllamaGenerateRequest) and not (fields.prompt or fields.suffix)
 
 
 def _asked(
@@ -219,6 +220,13 @@ def _thinking(fields: AnswerFields) -> dict[str, Any]:
     if fields.think in _EFFORTS:
         return {"enable_thinking": True, "reasoning_effort": fields.think}
     return {"enable_thinking": fields.think}
+
+
+def _continuing(messages: list[Message]) -> dict[str, Any]:
+    """Ollama's models go on with a last message of their own."""
+    if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
+        return {}
+    return {"continue_final_message": True, "add_generation_prompt": False}
 
 
 def _logprobs(fields: AnswerFields) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""Ollama's embeddings: /api/embed, and /api/embeddings of one text, which it has replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ....answer.shapes import Shape
+from ....answer.vectors import VectorPlan
+from ....core.interface import Event
+from ....load.vectors import VectorModel
+from ....request.caller import Caller
+from ....request.counts import at_most
+from ....request.shapes import parse
+from ....request.vector_shapes import EmbeddingRequest
+from ...pipeline import Pipeline, VectorEndpoint, body_of
+from ...wire.json_body import parse_json
+from ..described import described
+from ..routes import Routes
+from .parsing import validated
+from .requests import MAX_OPTIONS, KeepAlive, ShowRequest
+
+_NS = 10**9
+_SMALL = 2**12  # bytes of a body that may ask for nothing
+
+
+class _Fields(ShowRequest):
+    options: Annotated[dict[str, Any] | None, at_most(MAX_OPTIONS, "options")] = None
+    keep_alive: KeepAlive = None
+
+
+class OllamaEmbedRequest(_Fields):
+    """POST /api/embed. A text that is too long is an error, also with `truncate`."""
+
+    input: str | Annotated[list[str], Field(fail_fast=True)] | None = None
+    dimensions: int | None = Field(None, ge=1, le=2**20)
+
+
+class OllamaEmbeddingsRequest(_Fields):
+    """POST /api/embeddings."""
+
+    prompt: str | None = None
+
+
+@dataclass(slots=True)
+class EmbedAnswer(Shape):
+    """Answer of /api/embed; durations are nanoseconds."""
+
+    model: str
+    embeddings: list[list[float]]
+    total_duration: int
+    load_duration: int
+    prompt_eval_count: int
+
+
+@dataclass(slots=True)
+class EmbeddingsAnswer(Shape):
+    """Answer of /api/embeddings."""
+
+    embedding: list[float]
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request (`pipeline.Named`): `name` is the model's as the client has it."""
+
+    model: str
+    name: str
+    request: EmbeddingRequest
+    keep_alive: float | None
+    ignored: list[str]
+    single: bool
+    started: float = field(default_factory=time.perf_counter)
+
+
+def embed(body: Any) -> Asked:
+    """A body of /api/embed; raises RequestError."""
+    fields = validated(OllamaEmbedRequest, body)
+    sent = {"input": fields.input or [], "dimensions": fields.dimensions}
+    return _asked(fields, sent, single=False)
+
+
+def embeddings(body: Any) -> Asked:
+    """A body of /api/embeddings; raises RequestError."""
+    fields = validated(OllamaEmbeddingsRequest, body)
+    return _asked(fields, {"input": fields.prompt or ""}, single=True)
+
+
+def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
+    name = fields.asked
+    options = [f"options.{n}" for n, value in (fields.options or {}).items() if value is not None]
+    extra = [n for n, value in (fields.model_extra or {}).items() if value is not None]
+    return Asked(
+        model=name,
+        name=name,
+        request=parse(EmbeddingRequest, {"model": name, **sent}),
+        keep_alive=fields.keep_alive,
+        ignored=sorted(extra) + sorted(options),
+        single=single,
+    )
+
+
+def plan(model: VectorModel, asked: Asked, caller: Caller) -> VectorPlan[Shape]:
+    """What a model is asked; raises as VectorModel.embedding."""
+    planned = time.perf_counter()
+    made = model.embedding(asked.request, caller)
+
+    def whole(events: Sequence[Event]) -> Shape:
+        answer = made.whole(events)
+        vectors = [list(map(float, item.embedding)) for item in answer.data]
+        if asked.single:
+            return EmbeddingsAnswer(vectors[0])
+        return EmbedAnswer(
+            asked.name or asked.model,
+            vectors,
+            int((time.perf_counter() - asked.started) * _NS),
+            int((planned - asked.started) * _NS),
+            answer.usage.prompt_tokens,
+        )
+
+    return VectorPlan(made.jobs, whole)
+
+
+def _endpoint(parse_body: Any) -> VectorEndpoint[Asked]:
+    return VectorEndpoint(
+        parse_body, plan, lambda asked: asked.ignored, lambda asked: asked.keep_alive
+    )
+
+
+EMBED, EMBEDDINGS = _endpoint(embed), _endpoint(embeddings)
+
+
+class OllamaEmbeddings:
+    """The handlers.
+
+    Args:
+        pipeline: answers.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def routes(self) -> Routes:
+        """Path -> handler."""
+        return {("POST", "/api/embed"): self.embed, ("POST", "/api/embeddings"): self.embeddings}
+
+    @described(request=OllamaEmbedRequest, answer=EmbedAnswer)
+    async def embed(self, request: Request) -> Response:
+        """A vector for each text; without any, loads the model."""
+        body = await body_of(request)
+        if len(body) <= _SMALL:
+            fields = validated(OllamaEmbedRequest, parse_json(body))
+            if not fields.input:
+                async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
+                    return JSONResponse(EmbedAnswer(fields.asked, [], 0, 0, 0).model_dump())
+        return await self._pipeline.numbers(request, EMBED)
+
+    @described(request=OllamaEmbeddingsRequest, answer=EmbeddingsAnswer)
+    async def embeddings(self, request: Request) -> Response:
+        """The vector of one text; without one, loads the model."""
+        body = await body_of(request)
+        if len(body) <= _SMALL:
+            fields = validated(OllamaEmbeddingsRequest, parse_json(body))
+            if not fields.prompt:
+                async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
+                    return JSONResponse(EmbeddingsAnswer([]).model_dump())
+        return await self._pipeline.numbers(request, EMBEDDINGS)
