@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -34,8 +35,16 @@ def _as_texts(value: Any) -> Any:
     return texts
 
 
+class _TextObject(BaseModel):
+    text: str
+
+
+_OneText = str | _TextObject
 _Texts = Annotated[
-    list[str], Field(min_length=1), BeforeValidator(_as_texts), at_most(MAX_INPUTS, "texts")
+    list[str],
+    Field(min_length=1),
+    BeforeValidator(_as_texts, json_schema_input_type=_OneText | list[_OneText]),
+    at_most(MAX_INPUTS, "texts"),
 ]
 
 
