@@ -62,6 +62,7 @@ class EmbeddingRequest(_VectorRequest):
     dimensions: int | None = Field(None, ge=1, le=2**20)
     encoding_format: Literal["float", "base64"] | None = None
     prompt_name: _Name | None = None  # sentence-transformers': the prompt before each text
+    truncate: bool | None = None  # a text that is too long loses its end; else it is an error
 
 
 class ScoreRequest(_VectorRequest):

@@ -15,6 +15,7 @@ from .catalog.catalog import Catalog
 from .defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 from .endpoints.anthropic.paths import Anthropic
 from .endpoints.metrics import MetricsPage
+from .endpoints.ollama.embedding import OllamaEmbedding
 from .endpoints.ollama.models import OllamaModels
 from .endpoints.ollama.ollama import Ollama
 from .endpoints.ollama.pull import Pull
@@ -127,6 +128,7 @@ def create_app(
         Anthropic(pipeline),
         Tokenizing(pipeline),
         Ollama(pipeline),
+        OllamaEmbedding(pipeline),
         OllamaModels(models),
         Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
     )

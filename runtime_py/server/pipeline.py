@@ -78,6 +78,7 @@ class VectorEndpoint(Generic[M]):
     parse: Callable[[Any], M]
     plan: Callable[[VectorModel, M, Caller], VectorPlan[Any]]
     ignored: Callable[[M], Sequence[str]] = lambda _: ()
+    keep_alive: Callable[[M], float | None] = lambda _: None
 
 
 class Pipeline:
@@ -129,7 +130,7 @@ class Pipeline:
     async def _gather(
         self, body: bytes, endpoint: VectorEndpoint[M], held: AsyncExitStack
     ) -> Response:
-        request, loaded = await self._leased(body, endpoint.parse, held)
+        request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
         record = current()
         record.model = request.model
 
