@@ -195,6 +195,19 @@ TEST(the_context_ends_a_request) {
                  "context is 20");
 }
 
+TEST(a_prompt_that_is_embedded_may_fill_the_context) {
+  FakeOptions options;
+  options.embeds = true;
+  Bench bench(R"({"context": 20, "kv_tokens": 32, "prefill_chunk": 8})", options);
+  wherry_params params = greedy(1);
+  params.embed = 1;
+  bench.add(1, prompt_of(20, 3), params);
+  bench.run();
+  CHECK_EQ(bench.results[1].finish, WHERRY_DONE);
+  std::string refusal = ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(2, prompt_of(21, 3), params));
+  CHECK_CONTAINS(refusal, "the prompt has 21 tokens; the context is 20");
+}
+
 TEST(a_full_cache_makes_requests_wait) {
   // 6 pages of 4 tokens; each request takes 3.
   Bench bench(R"({"max_batch": 8, "kv_tokens": 24, "context": 24})");

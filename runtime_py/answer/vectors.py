@@ -30,6 +30,11 @@ class VectorPlan(Generic[Answer]):
     jobs: list[Job]
     whole: Callable[[Sequence[Event]], Answer]
 
+    @property
+    def tokens(self) -> int:
+        """That are read."""
+        return usage(self.jobs).total_tokens
+
 
 @dataclass(slots=True)
 class VectorUsage(Shape):

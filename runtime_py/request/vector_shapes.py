@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -34,8 +35,16 @@ def _as_texts(value: Any) -> Any:
     return texts
 
 
+class _TextObject(BaseModel):
+    text: str
+
+
+_OneText = str | _TextObject
 _Texts = Annotated[
-    list[str], Field(min_length=1), BeforeValidator(_as_texts), at_most(MAX_INPUTS, "texts")
+    list[str],
+    Field(min_length=1),
+    BeforeValidator(_as_texts, json_schema_input_type=_OneText | list[_OneText]),
+    at_most(MAX_INPUTS, "texts"),
 ]
 
 
@@ -56,6 +65,7 @@ class EmbeddingRequest(_VectorRequest):
     dimensions: int | None = Field(None, ge=1, le=2**20)
     encoding_format: Literal["float", "base64"] | None = None
     prompt_name: _Name | None = None  # sentence-transformers': the prompt before each text
+    truncate: bool | None = None  # a text that is too long loses its end; else it is an error
 
 
 class ScoreRequest(_VectorRequest):

@@ -63,6 +63,11 @@ class VectorPlanner:
         prompt = self._prompt(request.prompt_name)
         if request.prompt_name and not all(isinstance(text, str) for text in inputs):
             raise RequestError("prompt_name is for texts; input has token ids", param="prompt_name")
+        if request.truncate:
+            inputs = [
+                self._cut(prompt + text, caller) if isinstance(text, str) else text[: self._longest]
+                for text in inputs
+            ]
         return self.texts(inputs, prompt, caller, "input", request.user, request.cache_salt)
 
     def texts(
@@ -183,6 +188,23 @@ class VectorPlanner:
             )
         except TooManyTokens as e:
             raise self._too_long(field, f"{e.at_least} tokens or more") from e
+
+    def _cut(self, text: str, caller: Caller) -> list[int]:
+        """A text's tokens, without those before the end that do not fit.
+
+        The tokens that a tokenizer puts behind every text stay. What is beyond 16 characters a
+        token is not looked at.
+        """
+        caller.check()
+        tokenizer, longest = self.planner.tokenizer, self._longest
+        ids = tokenizer.encode(text[: 16 * longest])
+        if len(ids) <= longest:
+            return ids
+        bare = tokenizer.encode("")
+        kept = 0
+        while kept < min(len(bare), longest) and bare[-1 - kept] == ids[-1 - kept]:
+            kept += 1
+        return ids[: longest - kept] + ids[len(ids) - kept :]
 
     def _check(self, ids: Sequence[int], field: str) -> None:
         if not ids:

@@ -131,10 +131,13 @@ class Pipeline:
         self, body: bytes, endpoint: VectorEndpoint[M], held: AsyncExitStack
     ) -> Response:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
-        current().model = request.model
+        record = current()
+        record.model = request.model
 
         def plan(caller: Caller) -> VectorPlan[Any]:
-            return endpoint.plan(loaded.vectors, request, caller)
+            made = endpoint.plan(loaded.vectors, request, caller)
+            record.tokens_read = made.tokens
+            return made
 
         answer = await gather(loaded, plan, self._lane(body))
         content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))

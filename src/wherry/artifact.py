@@ -5,6 +5,7 @@
     tensor-cache.json      the weights' index, and params_shard_*.bin
     config.json            the architecture, as Hugging Face has it
     tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
+    wherry-head.json       what it does in place of writing text (wherry.head)
 
 This module imports neither TVM nor NumPy.
 """

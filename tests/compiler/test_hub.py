@@ -91,6 +91,21 @@ def test_only_what_is_needed_is_fetched(hub, tmp_path):
     assert [s[1] for s in seen] == sorted(s[1] for s in seen)
 
 
+def test_modules_of_sentence_transformers(hub, tmp_path):
+    modules = {
+        "modules.json": b"[]",
+        "config_sentence_transformers.json": b"{}",
+        "1_Pooling/config.json": b'{"a": 1}',
+    }
+    hub.files |= modules | {"onnx/config.json": b"{}", "1_Pooling/onnx/config.json": b"{}"}
+    folder = get(tmp_path)
+    assert {n: (folder / n).read_bytes() for n in modules} == modules
+    assert sorted(p.name for p in (folder / "1_Pooling").iterdir()) == ["config.json"]
+    assert not (folder / "onnx").exists()
+    (folder / "1_Pooling" / "config.json").write_bytes(b"{}")
+    assert (get(tmp_path) / "1_Pooling" / "config.json").read_bytes() == b'{"a": 1}'
+
+
 def test_a_whole_download_is_not_repeated(hub, tmp_path):
     folder = get(tmp_path)
     hub.requests.clear()

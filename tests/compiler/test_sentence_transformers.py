@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from wherry.compiler.api import convert_model
+from wherry.artifact import read_manifest
+from wherry.compiler.api import convert_model, ensure_artifact
+from wherry.compiler.forecast import forecast
 from wherry.compiler.load import describe
 from wherry.compiler.sentence_transformers import head_of
 from wherry.errors import ModelError
@@ -140,3 +142,15 @@ def test_a_damaged_record(tmp_path, text):
     (tmp_path / HEAD).write_text(text)
     with pytest.raises(ModelError, match=HEAD):
         read_head(tmp_path)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("modules", [(), EMBEDS])
+def test_a_forecast_knows_what_is_compiled(tmp_path, modules):
+    """An embedding model is planned without the head that it does not have."""
+    made = make(tmp_path / "model", modules)
+    options = {"target": "cpu", "quant": "q0f32", "kv_dtype": "float32"}
+    manifest = read_manifest(ensure_artifact(str(made.folder), out=tmp_path / "out", **options))
+    found = forecast(str(made.folder), made.folder, **options)
+    assert found.memory == manifest.memory
+    assert manifest.capabilities == (("embedding",) if modules else ("completion", "embedding"))

@@ -126,6 +126,14 @@ def test_a_text_may_fill_the_context_and_no_more(engine):
         assert e.value.code == "context_length_exceeded"
 
 
+def test_a_text_that_is_cut_keeps_the_tokenizers_end(engine, embedder):
+    limit = engine.loaded.context
+    ids = embedder.tokenizer.encode(words(1, 2 * limit)).ids
+    (cut,) = vectors(engine.embeddings.create(input=words(1, 2 * limit), truncate=True))
+    (expected,) = vectors(engine.embeddings.create(input=ids[: limit - 1] + ids[-1:]))
+    assert np.array_equal(cut, expected)
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -224,3 +224,41 @@ class TestScores:
                 assert status == 400
                 assert answer["error"]["code"] == "no_scores"
             assert post(f"{url}/v1/embeddings", input="a")[0] == 200
+
+
+class TestOllama:
+    def test_embed(self, make):
+        loaded, _ = make()
+        with live(loaded) as url:
+            _, answer = post(f"{url}/api/embed", model="small", input=["one", "two"])
+            _, one = post(f"{url}/api/embed", model="small", input="one", dimensions=3)
+            _, old = post(f"{url}/api/embeddings", model="small", prompt="two")
+        assert answer.keys() == {
+            "model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"
+        }  # fmt: skip
+        assert np.allclose(answer["embeddings"][1], expected(loaded, "two"), atol=1e-6)
+        assert answer["prompt_eval_count"] == sum(
+            map(len, map(loaded.tokenizer.encode, ("one", "two")))
+        )
+        assert np.shape(one["embeddings"]) == (1, 3)
+        assert old == {"embedding": answer["embeddings"][1]}
+
+    def test_nothing_to_embed_loads_the_model(self, make):
+        loaded, core = make()
+        with live(loaded) as url:
+            for given in ({}, {"input": ""}, {"input": []}):
+                assert post(f"{url}/api/embed", model="small", **given)[1]["embeddings"] == []
+            assert post(f"{url}/api/embeddings", model="small")[1] == {"embedding": []}
+        assert core.added == []
+
+    def test_a_text_that_is_too_long_is_cut_unless_asked_otherwise(self, make):
+        loaded, core = make()
+        text = "cat " * 3000
+        with live(loaded) as url:
+            status, answer = post(f"{url}/api/embed", model="small", input=[text, "one"])
+            assert status == 200 and answer["prompt_eval_count"] > 512
+            whole = loaded.tokenizer.encode(text)
+            assert core.added[0][0] == whole[:512]
+            status, answer = post(f"{url}/api/embed", model="small", input=text, truncate=False)
+            assert status == 400 and "at most 512 tokens" in answer["error"]
+            assert post(f"{url}/api/embed", model="small", input=7)[0] == 400

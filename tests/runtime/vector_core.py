@@ -22,6 +22,7 @@ class VectorCore(FakeCore):
     def __init__(self, *args, entries=("forward", "embed"), **options):
         super().__init__(*args, **options)
         self.metadata |= {"entries": list(entries), "embedding_size": SIZE}
+        self.context += 1  # what is embedded may fill it
         self.most_at_once = 0
 
     def _sample(self, request_id, request):

@@ -36,6 +36,7 @@ class RequestRecord:
         key: name of the key that it came with.
         model: that answers it.
         generation: the answer, if a model writes one.
+        tokens_read: for an answer in numbers.
     """
 
     id: str
@@ -55,6 +56,7 @@ class RequestRecord:
     model: str | None = None
     stream: bool = False
     generation: Generation | None = None
+    tokens_read: int = 0
     ended: float | None = None
 
     def begun(self, model: str, generation: Generation, *, stream: bool) -> None:
@@ -80,7 +82,7 @@ class RequestRecord:
     @property
     def tokens(self) -> int:
         """Of its prompt and of its output so far."""
-        return self.generation.usage.total_tokens if self.generation else 0
+        return self.generation.usage.total_tokens if self.generation else self.tokens_read
 
     @property
     def outcome(self) -> str:
