@@ -23,7 +23,6 @@ from .endpoints.openapi import OpenApi
 from .endpoints.responses.conversations import Conversations
 from .endpoints.responses.memory import Memory
 from .endpoints.responses.paths import Responses
-from .endpoints.responses.tenants import Tenants
 from .endpoints.routes import Group
 from .endpoints.status import Status
 from .endpoints.tokenizing import Tokenizing
@@ -114,7 +113,6 @@ def create_app(
     watchers = (metrics, access_log.write, Tracing())
     app.add_middleware(Observer, life=life, watchers=watchers)  # outermost
     pipeline, memory = Pipeline(models), Memory()
-    tenants = Tenants(apart=bool(keys))
     document = OpenApi(models, has_keys=bool(keys))
     groups = (
         status,
@@ -122,8 +120,8 @@ def create_app(
         document,
         OpenAI(pipeline),
         Vectors(pipeline),
-        Responses(pipeline, memory, tenants),
-        Conversations(memory, tenants),
+        Responses(pipeline, memory),
+        Conversations(memory),
         Anthropic(pipeline),
         Tokenizing(pipeline),
         Ollama(pipeline),

@@ -46,6 +46,7 @@ def refused(answer, status, kind, match=""):
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert set(body) == {"type", "error", "request_id"} and body["type"] == "error"
+    assert body["request_id"] == answer.headers["x-request-id"]
     assert body["error"]["type"] == kind
     assert match in body["error"]["message"]
 
@@ -216,6 +217,14 @@ def test_an_error_within_a_stream_is_its_last_event(client, model):
     name, data = events(ask(client, stream=True).text)[-1]
     assert name == "error" and data["type"] == "error"
     assert data["error"] == {"type": "api_error", "message": "the device is gone"}
+
+
+def test_its_client_finds_the_name_of_its_request(client):
+    version = {"anthropic-version": "2023-06-01"}
+    fields = {"messages": HI, "max_tokens": 5}
+    answer = client.post("/v1/messages", json=fields, headers=version)
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
+    assert "request-id" not in ask(client).headers
 
 
 def test_what_has_no_effect_is_told(client):

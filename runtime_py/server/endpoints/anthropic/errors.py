@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
+from ...observing.record import current
 from ...wire.errors import ApiError
 
 _KINDS = {
@@ -23,5 +23,5 @@ def body(error: ApiError) -> dict[str, Any]:
     return {
         "type": "error",
         "error": {"type": _KINDS.get(error.status_code, kind), "message": error.detail},
-        "request_id": f"req_{secrets.token_hex(12)}",
+        "request_id": current().id,
     }
