@@ -185,6 +185,8 @@ def test_more_than_the_context_can_be_counted_but_not_any_amount(make):
             "messages[0].content[0].content[0]",
         ),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tool_choice": {"type": "tool", "name": "f"}}, "'f'"),
         ({"mcp_servers": [{"type": "url", "url": "http://x", "name": "x"}]}, "mcp_servers"),
         ({"output_config": {"format": {"type": "xml"}}}, "output_config.format"),
         ({"system": [IMAGE]}, "system[0]"),

@@ -138,6 +138,8 @@ def test_what_is_kept(client):
         client.responses.cancel(answer.id)
     assert e.value.code == "response_not_cancellable"
     assert client.responses.delete(answer.id) is None
+    with pytest.raises(openai.BadRequestError, match="no item"):
+        ask(client, [{"type": "item_reference", "id": answer.output[0].id}])
     unknown = (answer.id, ask(client, store=False).id, "resp_other")
     for id in unknown:
         for call in (client.responses.retrieve, client.responses.delete, client.responses.cancel):
@@ -244,6 +246,7 @@ IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "
     [
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"type": "file_search", "vector_store_ids": []}]}, "tools[0].type"),
+        ({"tool_choice": "required"}, "tool_choice"),
         ({"truncation": "auto"}, "truncation"),
         ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),

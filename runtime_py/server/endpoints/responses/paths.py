@@ -82,9 +82,7 @@ class Responses:
     @described(answer=object_of(id=TEXT, object=one_of("response"), deleted=FLAG))
     def delete(self, id: str) -> Response:
         """Forgets a response."""
-        key = (tenant(), id)
-        self._memory.response(*key)
-        self._memory.responses.pop(key)
+        self._memory.forget(tenant(), id)
         return JSONResponse({"id": id, "object": "response", "deleted": True})
 
     @described(answer=LISTING)
