@@ -24,7 +24,6 @@ from .endpoints.openapi import OpenApi
 from .endpoints.responses.conversations import Conversations
 from .endpoints.responses.memory import Memory
 from .endpoints.responses.paths import Responses
-from .endpoints.responses.tenants import Tenants
 from .endpoints.routes import Group
 from .endpoints.status import Status
 from .endpoints.tokenizing import Tokenizing
@@ -113,7 +112,6 @@ def create_app(
             expose_headers=EXPOSED,
         )
     pipeline, memory = Pipeline(models), Memory()
-    tenants = Tenants(apart=bool(keys))
     document = OpenApi(models, has_keys=bool(keys))
     groups = (
         status,
@@ -121,8 +119,8 @@ def create_app(
         document,
         OpenAI(pipeline),
         Vectors(pipeline),
-        Responses(pipeline, memory, tenants),
-        Conversations(memory, tenants),
+        Responses(pipeline, memory),
+        Conversations(memory),
         Anthropic(pipeline),
         Tokenizing(pipeline),
         Ollama(pipeline),

@@ -176,6 +176,8 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
+            except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+                raise shutting_down() from e
         return Response(content, media_type="application/json")
 
     async def _leased(

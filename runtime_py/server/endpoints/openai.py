@@ -11,6 +11,7 @@ from ...answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from ...load.model import LoadedModel
 from ...request.shapes import ChatRequest, CompletionRequest, ignored, parse
 from ..models import Models, unknown_model
+from ..observing.observer import ANTHROPIC_VERSION
 from ..pipeline import Endpoint, Pipeline
 from .anthropic import models as anthropic
 from .described import COUNT, TEXT, described, list_of, object_of, one_of
@@ -45,7 +46,7 @@ class OpenAI:
     @described(answer=object_of(object=one_of("list"), data=list_of(LISTED)))
     async def models(self, request: Request) -> Response:
         """Lists what is served; as Anthropic does where its version is asked for."""
-        if anthropic.VERSION_HEADER in request.headers:
+        if ANTHROPIC_VERSION in request.headers:
             return JSONResponse(anthropic.listing(self._models.listed()))
         data = [m.described() for m in self._models.listed()]
         return JSONResponse({"object": "list", "data": data})
@@ -55,7 +56,7 @@ class OpenAI:
         """Describes one model; as Anthropic does where its version is asked for."""
         listed = self._models.listed()
         for model in listed:
-            if model.name == name and anthropic.VERSION_HEADER in request.headers:
+            if model.name == name and ANTHROPIC_VERSION in request.headers:
                 return JSONResponse(anthropic.described(model))
             if model.name == name:
                 return JSONResponse(model.described())

@@ -19,6 +19,7 @@ from ...request.sampling_fields import TokenId
 from ...request.shapes import ChatRequest, parse, refuse, validated
 from ...text.tokenizer import Tokenizer
 from ..pipeline import Pipeline
+from .described import TEXT, described, object_of
 from .routes import Routes
 
 MAX_IDS = 2**18  # of one request to /detokenize
@@ -74,10 +75,12 @@ class Tokenizing:
             ("POST", "/detokenize"): self.detokenize,
         }
 
+    @described(request=TokenizeRequest, answer={"type": "object", "required": ["tokens"]})
     async def tokenize(self, request: Request) -> Response:
         """The tokens of a text, or of messages in the model's template."""
         return await self._pipeline.computed(request, _parse, _tokenized)
 
+    @described(request=DetokenizeRequest, answer=object_of(prompt=TEXT, content=TEXT))
     async def detokenize(self, request: Request) -> Response:
         """The text of tokens, special ones included."""
         return await self._pipeline.computed(request, _parse_tokens, _text)

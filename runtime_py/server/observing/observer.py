@@ -14,6 +14,8 @@ from ..wire.errors import response
 from .record import RequestRecord, accepted_id, set_current
 
 REQUEST_ID = "X-Request-Id"
+ANTHROPIC_ID = "Request-Id"  # what Anthropic's clients read, which say so by a header
+ANTHROPIC_VERSION = "anthropic-version"
 CUT_OFF = 499  # the status in logs of what ended before it was answered
 _TRACE_HEADERS = ("traceparent", "tracestate")
 _log = logging.getLogger(__name__)
@@ -45,11 +47,12 @@ class Observer:
             return
         record = _record(scope)
         set_current(record)
+        ids = [REQUEST_ID, *([ANTHROPIC_ID] if ANTHROPIC_VERSION in Headers(scope=scope) else ())]
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = record.id
+                MutableHeaders(scope=message).update(dict.fromkeys(ids, record.id))
             await send(message)
 
         try:

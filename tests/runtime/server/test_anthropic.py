@@ -46,6 +46,7 @@ def refused(answer, status, kind, match=""):
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert set(body) == {"type", "error", "request_id"} and body["type"] == "error"
+    assert body["request_id"] == answer.headers["x-request-id"]
     assert body["error"]["type"] == kind
     assert match in body["error"]["message"]
 
@@ -141,7 +142,7 @@ def test_max_tokens_beyond_the_context_end_with_it(make):
         ask(client, messages=[{"role": "user", "content": "a" * 100}]),
         400,
         "invalid_request_error",
-        "context is 64",
+        "prompt is too long: This model's context is 64",
     )
 
 
@@ -184,6 +185,8 @@ def test_more_than_the_context_can_be_counted_but_not_any_amount(make):
             "messages[0].content[0].content[0]",
         ),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tool_choice": {"type": "tool", "name": "f"}}, "'f'"),
         ({"mcp_servers": [{"type": "url", "url": "http://x", "name": "x"}]}, "mcp_servers"),
         ({"output_config": {"format": {"type": "xml"}}}, "output_config.format"),
         ({"system": [IMAGE]}, "system[0]"),
@@ -216,6 +219,14 @@ def test_an_error_within_a_stream_is_its_last_event(client, model):
     name, data = events(ask(client, stream=True).text)[-1]
     assert name == "error" and data["type"] == "error"
     assert data["error"] == {"type": "api_error", "message": "the device is gone"}
+
+
+def test_its_client_finds_the_name_of_its_request(client):
+    version = {"anthropic-version": "2023-06-01"}
+    fields = {"messages": HI, "max_tokens": 5}
+    answer = client.post("/v1/messages", json=fields, headers=version)
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
+    assert "request-id" not in ask(client).headers
 
 
 def test_what_has_no_effect_is_told(client):

@@ -138,6 +138,8 @@ def test_what_is_kept(client):
         client.responses.cancel(answer.id)
     assert e.value.code == "response_not_cancellable"
     assert client.responses.delete(answer.id) is None
+    with pytest.raises(openai.BadRequestError, match="no item"):
+        ask(client, [{"type": "item_reference", "id": answer.output[0].id}])
     unknown = (answer.id, ask(client, store=False).id, "resp_other")
     for id in unknown:
         for call in (client.responses.retrieve, client.responses.delete, client.responses.cancel):
@@ -149,21 +151,36 @@ def test_what_is_kept(client):
         assert e.value.code == "previous_response_not_found"
 
 
-def test_clients_with_other_keys_see_nothing(model):
-    from wherry.runtime.server.endpoints.responses.tenants import Tenants
-
-    def of(apart, **headers):
-        return Tenants(apart=apart).of(type("Http", (), {"headers": headers}))
-
-    bearer = of(True, authorization="Bearer a")
-    assert bearer == of(True, **{"x-api-key": "a"}) == of(True, authorization="bearer  a")
-    assert len({bearer, of(True, authorization="Bearer b"), of(True), of(False)}) == 4
-    assert of(False, authorization="Bearer a") == ""
-    with live(model, api_key="k") as url, client_of(url, "k") as client:
+def test_clients_with_other_keys_see_nothing(model, tmp_path):
+    keys = {name: name * 16 for name in "ab"}
+    entries = "".join(f"- {{name: {name}, key: {key}}}\n" for name, key in keys.items())
+    path = tmp_path / "keys.yaml"
+    path.write_text(f"keys:\n{entries}")
+    path.chmod(0o600)
+    with (
+        live(model, keys=path) as url,
+        client_of(url, keys["a"]) as client,
+        client_of(url, keys["b"]) as other,
+    ):
         answer = ask(client)
+        conversation = client.conversations.create().id
         assert client.responses.retrieve(answer.id).id == answer.id
-        with client_of(url, "other") as other, pytest.raises(openai.AuthenticationError):
-            other.responses.retrieve(answer.id)
+        ask(client, conversation=conversation, previous_response_id=None)
+        for call in (other.responses.retrieve, other.responses.delete):
+            with pytest.raises(openai.NotFoundError):
+                call(answer.id)
+        for call in (other.conversations.retrieve, other.conversations.delete):
+            with pytest.raises(openai.NotFoundError):
+                call(conversation)
+        with pytest.raises(openai.NotFoundError):
+            other.conversations.items.create(conversation, items=[])
+        with pytest.raises(openai.BadRequestError) as e:
+            ask(other, previous_response_id=answer.id)
+        assert e.value.code == "previous_response_not_found"
+        with pytest.raises(openai.BadRequestError) as e:
+            ask(other, [{"type": "item_reference", "id": answer.output[0].id}])
+        assert e.value.code == "item_not_found"
+        assert client.responses.retrieve(answer.id).id == answer.id
 
 
 def test_a_conversation(client, model):
@@ -229,6 +246,7 @@ IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "
     [
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"type": "file_search", "vector_store_ids": []}]}, "tools[0].type"),
+        ({"tool_choice": "required"}, "tool_choice"),
         ({"truncation": "auto"}, "truncation"),
         ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
+from ...observing.record import current
 from ...wire.errors import ApiError
 
 _KINDS = {
@@ -15,13 +15,17 @@ _KINDS = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
+_TOO_LONG = "prompt is too long"  # agents look for these words to shorten their conversation
 
 
 def body(error: ApiError) -> dict[str, Any]:
     """The JSON of an error."""
     kind = "api_error" if error.status_code >= 500 else "invalid_request_error"
+    message = error.detail
+    if error.code == "context_length_exceeded":
+        message = f"{_TOO_LONG}: {message}"
     return {
         "type": "error",
-        "error": {"type": _KINDS.get(error.status_code, kind), "message": error.detail},
-        "request_id": f"req_{secrets.token_hex(12)}",
+        "error": {"type": _KINDS.get(error.status_code, kind), "message": message},
+        "request_id": current().id,
     }

@@ -8,8 +8,6 @@ from typing import Any
 
 from ...models import Listed
 
-VERSION_HEADER = "anthropic-version"  # clients send it with every request
-
 
 def described(model: Listed) -> dict[str, Any]:
     """As Anthropic describes a model."""

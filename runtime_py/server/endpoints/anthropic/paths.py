@@ -15,6 +15,7 @@ from ....request.shapes import not_known
 from ...pipeline import Endpoint, Pipeline
 from ...wire.errors import add_shape
 from ...wire.framing import Framing, named_event
+from ..described import COUNT, TEXT, described, list_of, object_of, one_of
 from ..routes import Routes
 from . import errors
 from .reply import MessageReply
@@ -22,7 +23,17 @@ from .shapes import CountRequest, MessagesRequest
 from .translate import chat_request, parse_count, parse_messages
 
 PREFIX = "/v1/messages"
+MESSAGE = object_of(
+    id=TEXT,
+    type=one_of("message"),
+    role=one_of("assistant"),
+    model=TEXT,
+    content=list_of(object_of(type=TEXT)),
+    stop_reason=TEXT,
+    usage=object_of(input_tokens=COUNT, output_tokens=COUNT),
+)
 FRAMING = Framing("text/event-stream", named_event, error=errors.body)
+add_shape(PREFIX, errors.body)
 
 
 class Anthropic:
@@ -34,7 +45,6 @@ class Anthropic:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        add_shape(PREFIX, errors.body)
 
     def routes(self) -> Routes:
         """Path -> handler."""
@@ -43,10 +53,12 @@ class Anthropic:
             ("POST", f"{PREFIX}/count_tokens"): self.count_tokens,
         }
 
+    @described(request=MessagesRequest, answer=MESSAGE, media_types=("text/event-stream",))
     async def messages(self, request: Request) -> Response:
         """Answers messages."""
         return await self._pipeline.answer(request, MESSAGES)
 
+    @described(request=CountRequest, answer=object_of(input_tokens=COUNT))
     async def count_tokens(self, request: Request) -> Response:
         """Counts the tokens that messages come to, in the model's template."""
         return await self._pipeline.computed(request, parse_count, _count)

@@ -55,10 +55,9 @@ def chat_request(request: CountRequest) -> ChatRequest:
         "messages": list(_messages(request)),
         **_thinking(request),
         **_format(request),
+        **_choice(request.tool_choice),
+        "tools": [_tool(tool, i) for i, tool in enumerate(request.tools or ())] or None,
     }
-    if request.tools:
-        fields["tools"] = [_tool(tool, i) for i, tool in enumerate(request.tools)]
-        fields |= _choice(request.tool_choice)
     if request.messages[-1].role == "assistant":  # the answer goes on with it
         fields["continue_final_message"] = True
     if isinstance(request, MessagesRequest):

@@ -18,14 +18,18 @@ from ...pipeline import body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import encoded as encoded_json
 from ...wire.json_body import parse_json
+from ..described import COUNT, FLAG, TEXT, described, object_of, one_of
 from ..routes import Routes
 from .items import Json, kept_items
 from .memory import KeptConversation, Memory, encoded_items
-from .page import listing, page
+from .page import LISTING, listing, page
 from .shapes import ConversationRequest, ItemsRequest
-from .tenants import Tenants
+from .tenant import tenant
 
 PREFIX = "/v1/conversations"
+CONVERSATION = object_of(
+    id=TEXT, object=one_of("conversation"), created_at=COUNT, metadata={"type": "object"}
+)
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -34,12 +38,10 @@ class Conversations:
 
     Args:
         memory: what is kept.
-        tenants: for whom.
     """
 
-    def __init__(self, memory: Memory, tenants: Tenants) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._tenants = tenants
 
     def routes(self) -> Routes:
         """Path -> handler."""
@@ -55,27 +57,30 @@ class Conversations:
             ("DELETE", f"{one}/items/{{item}}"): self.delete_item,
         }
 
+    @described(request=ConversationRequest, answer=CONVERSATION)
     async def create(self, http: Request) -> Response:
         """Begins a conversation."""
-        tenant = self._tenants.of(http)
+        whose = tenant()
 
         def made(request: ConversationRequest) -> Json:
-            items = encoded_items(kept_items(request.items or [], self._find(tenant), "items"))
+            items = encoded_items(kept_items(request.items or [], self._find(whose), "items"))
             new = KeptConversation(request.metadata or {}, items)
-            if not self._memory.conversations.put((tenant, new.id), new):
+            if not self._memory.conversations.put((whose, new.id), new):
                 raise RequestError(f"items have {new.size} bytes, which is too much", param="items")
             return new.described()
 
         return await _answered(http, ConversationRequest, made)
 
-    def retrieve(self, http: Request, id: str) -> Response:
+    @described(answer=CONVERSATION)
+    def retrieve(self, id: str) -> Response:
         """Describes a conversation."""
-        kept = self._memory.conversation(self._tenants.of(http), id)
+        kept = self._memory.conversation(tenant(), id)
         return JSONResponse(kept.described())
 
+    @described(request=ConversationRequest, answer=CONVERSATION)
     async def update(self, http: Request, id: str) -> Response:
         """Changes the metadata."""
-        key = (self._tenants.of(http), id)
+        key = (tenant(), id)
 
         def made(request: ConversationRequest) -> Json:
             self._memory.conversation(*key)
@@ -87,46 +92,51 @@ class Conversations:
 
         return await _answered(http, ConversationRequest, made)
 
-    def delete(self, http: Request, id: str) -> Response:
+    @described(answer=object_of(id=TEXT, object=one_of("conversation.deleted"), deleted=FLAG))
+    def delete(self, id: str) -> Response:
         """Forgets a conversation."""
-        tenant = self._tenants.of(http)
-        self._memory.conversation(tenant, id)
-        self._memory.conversations.pop((tenant, id))
+        key = (tenant(), id)
+        self._memory.conversation(*key)
+        self._memory.conversations.pop(key)
         return JSONResponse({"id": id, "object": "conversation.deleted", "deleted": True})
 
+    @described(answer=LISTING)
     def items(self, http: Request, id: str) -> Response:
         """Lists items."""
-        return page(http, self._memory.conversation(self._tenants.of(http), id).items)
+        return page(http, self._memory.conversation(tenant(), id).items)
 
+    @described(request=ItemsRequest, answer=LISTING)
     async def add_items(self, http: Request, id: str) -> Response:
         """Puts items at the end."""
-        tenant = self._tenants.of(http)
+        whose = tenant()
 
         def made(request: ItemsRequest) -> Json:
-            items = kept_items(request.items, self._find(tenant), "items")
-            self._memory.extend(tenant, id, encoded_items(items))
+            items = kept_items(request.items, self._find(whose), "items")
+            self._memory.extend(whose, id, encoded_items(items))
             return listing(items)
 
         return await _answered(http, ItemsRequest, made)
 
-    def item(self, http: Request, id: str, item: str) -> Response:
+    @described(answer=object_of(id=TEXT, type=TEXT))
+    def item(self, id: str, item: str) -> Response:
         """One item."""
-        kept = self._memory.conversation(self._tenants.of(http), id)
+        kept = self._memory.conversation(tenant(), id)
         return Response(kept.items[_index(kept, item)], media_type="application/json")
 
-    def delete_item(self, http: Request, id: str, item: str) -> Response:
+    @described(answer=CONVERSATION)
+    def delete_item(self, id: str, item: str) -> Response:
         """Takes one item out."""
 
         def without(kept: KeptConversation) -> KeptConversation:
             at = _index(kept, item)
             return replace(kept, items=kept.items[:at] + kept.items[at + 1 :])
 
-        key = (self._tenants.of(http), id)
+        key = (tenant(), id)
         changed = self._memory.conversations.change(key, without)
         return JSONResponse((changed or self._memory.conversation(*key)).described())
 
-    def _find(self, tenant: str) -> Callable[[str], Json | None]:
-        return lambda id: self._memory.item(tenant, id)
+    def _find(self, whose: str) -> Callable[[str], Json | None]:
+        return lambda id: self._memory.item(whose, id)
 
 
 async def _answered(http: Request, kind: type[B], make: Callable[[B], Json]) -> Response:

@@ -122,6 +122,17 @@ class Memory:
         for item in response["output"]:
             self.items.put((tenant, item["id"]), KeptItem(encoded(item)))
 
+    def forget(self, tenant: str, id: str) -> None:
+        """Forget a response, and its output.
+
+        Raises:
+            ApiError: 404, there is none.
+        """
+        kept = self.response(tenant, id)
+        self.responses.pop((tenant, id))
+        for item in json.loads(kept.text)["output"]:
+            self.items.pop((tenant, item["id"]))
+
     def extend(self, tenant: str, id: str, items: Encoded) -> KeptConversation:
         """Put items at the end of a conversation.
 

@@ -13,7 +13,17 @@ from starlette.responses import Response
 from ....request.errors import RequestError
 from ....request.shapes import validated
 from ...wire.json_body import encoded as encoded_json
+from ..described import FLAG, list_of, object_of, one_of
 from .items import Json
+
+_END = {"type": ["string", "null"]}
+LISTING = object_of(
+    object=one_of("list"),
+    data=list_of({"type": "object"}),
+    first_id=_END,
+    last_id=_END,
+    has_more=FLAG,
+)
 
 
 class _Query(BaseModel):

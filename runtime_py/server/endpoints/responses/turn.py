@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....answer.delta import LoggedToken
@@ -13,14 +13,14 @@ from ....load.model import LoadedModel
 from ....request.caller import Caller
 from ....request.errors import RequestError
 from ....request.plan import Plan
-from ....request.sampling_fields import SamplingFields
-from ....request.shapes import ChatRequest, not_known, parse, refuse, validated
+from ....request.shapes import not_known, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
-from .items import Json, kept_items, messages_of, new_id
-from .memory import Encoded, Memory, encoded_items
+from .items import Json, kept_items, new_id
+from .memory import Memory, encoded_items
 from .reply import ResponseReply
-from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, Tool, ToolChoice
+from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest
+from .translate import chat_request
 
 _log = logging.getLogger(__name__)
 MAX_OUTPUT = 1024  # items of one answer: twice its calls
@@ -92,22 +92,18 @@ class Turn:
     ) -> tuple[Plan, ResponseReply]:
         """What the model is asked, and the shapes of the answer."""
         before, new = self._items(request)
-        chat = _chat(request, before + new)
+        chat = chat_request(request, before + new)
         plan, _ = loaded.chat(chat, caller)
         request.note_unused(chat.unused)
         head = _head(request, plan)
-        before_, new_ = encoded_items(before), encoded_items(new)
-
-        def keep(response: Json) -> None:
-            self._keep(request, response, before_, new_)
-
+        keep = self._keeper(request, before, new)
         self._reply = ResponseReply(head, _logprobs if plan.logprobs else None, keep)
         return plan, self._reply
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
         """The tokens that come before an answer."""
         before, new = self._items(request)
-        prompt = loaded.planner.prompt_of(_chat(request, before + new), caller)
+        prompt = loaded.planner.prompt_of(chat_request(request, before + new), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
@@ -142,85 +138,29 @@ class Turn:
             )
         return kept.context
 
-    def _keep(
-        self, request: ResponsesRequest, response: Json, before: Encoded, new: Encoded
-    ) -> None:
-        if request.conversation_id:
-            said = new + encoded_items(response["output"])
-            try:
-                self._memory.extend(self._tenant, request.conversation_id, said)
-            except (ApiError, RequestError) as e:  # deleted, or filled by others, meanwhile
-                _log.warning("%s was not kept: %s", response["id"], e)
-        if request.store is not False:
-            self._memory.keep(self._tenant, response, before + new)
+    def _keeper(
+        self, request: ResponsesRequest, before: list[Json], new: list[Json]
+    ) -> Callable[[Json], None]:
+        """What keeps the answer when it is whole; the long part of it is done here, on a thread."""
+        stored, conversation = request.store is not False, request.conversation_id
+        known = encoded_items(before) if stored else ()
+        asked = encoded_items(new) if stored or conversation else ()
+
+        def keep(response: Json) -> None:
+            if conversation:
+                said = asked + encoded_items(response["output"])
+                try:
+                    self._memory.extend(self._tenant, conversation, said)
+                except (ApiError, RequestError) as e:  # deleted, or filled by others, meanwhile
+                    _log.warning("%s was not kept: %s", response["id"], e)
+            if stored:
+                self._memory.keep(self._tenant, response, known + asked)
+
+        return keep
 
 
 def _logprobs(tokens: Sequence[LoggedToken]) -> list[Json]:
     return [token.model_dump() for token in token_logprobs(tokens)]
-
-
-def _chat(request: CountRequest, items: list[Json]) -> ChatRequest:
-    fields: Json = {
-        "model": request.model,
-        "messages": messages_of(request.instructions, items),
-        "reasoning_effort": request.reasoning.effort if request.reasoning else None,
-        "response_format": _format(request),
-    }
-    if request.tools:
-        fields["tools"] = [_tool(tool, i) for i, tool in enumerate(request.tools)]
-        fields["tool_choice"] = _choice(request.tool_choice)
-        fields["parallel_tool_calls"] = request.parallel_tool_calls
-    if isinstance(request, ResponsesRequest):
-        sampling = SamplingFields.model_fields
-        fields |= {name: getattr(request, name) for name in sampling}
-        fields |= {
-            "stream": request.stream,
-            "max_completion_tokens": request.max_output_tokens,
-            "logprobs": request.wants_logprobs or None,
-            "top_logprobs": request.top_logprobs,
-            "user": request.user,
-            "safety_identifier": request.safety_identifier,
-            "seed": request.seed,
-        }
-    return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})
-
-
-def _format(request: CountRequest) -> Json | None:
-    asked = request.text.format if request.text else None
-    if asked is None or asked.get("type") != "json_schema":
-        return asked
-    inner = {name: v for name, v in asked.items() if name != "type"}
-    return {"type": "json_schema", "json_schema": inner}
-
-
-def _tool(tool: Tool, index: int) -> Json:
-    if tool.type != "function":
-        raise RequestError(
-            f"tools[{index}] is of type {tool.type!r}, which OpenAI runs on its own servers; here "
-            "tools are functions, which the client runs",
-            param=f"tools[{index}].type",
-            code="unsupported_tool",
-        )
-    names = ("name", "description", "parameters", "strict")
-    given = {name: v for name in names if (v := getattr(tool, name)) is not None}
-    return {"type": "function", "function": given}
-
-
-def _choice(choice: str | ToolChoice | None) -> Any:
-    if not isinstance(choice, ToolChoice):
-        return choice
-    if choice.type == "function":
-        return {"type": "function", "function": {"name": choice.name}}
-    if choice.type == "allowed_tools":
-        tools = [(tool.get("type"), tool.get("name")) for tool in choice.tools or ()]
-        named = [{"type": kind, "function": {"name": name}} for kind, name in tools]
-        allowed = {"mode": choice.mode or "auto", "tools": named}
-        return {"type": "allowed_tools", "allowed_tools": allowed}
-    raise RequestError(
-        f"tool_choice is of type {choice.type!r}; accepted are 'none', 'auto', 'required', and "
-        "objects of type 'function' or 'allowed_tools'",
-        param="tool_choice.type",
-    )
 
 
 def _head(request: ResponsesRequest, plan: Plan) -> Json:

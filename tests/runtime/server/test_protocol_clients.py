@@ -1,0 +1,52 @@
+"""Programs written for Anthropic and OpenAI, with their own clients, each in a venv of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..conftest import core_of
+from ..live_server import live
+from .talking import CALLS, TEMPLATE, THOUGHT
+
+HERE = Path(__file__).parent / "clients"
+pytestmark = pytest.mark.nightly
+PACKAGES = {
+    "ask_anthropic.py": ["anthropic==2.12.0", "langchain-anthropic==1.7.7"],
+    "ask_agents.py": ["openai-agents==0.24.0", "openai==3.54.0", "langchain-openai==1.7.3"],
+}
+
+
+def answering(tokenizer, eos):
+    """Calls tools, and says "sunny" to a prompt with a result in it."""
+    call = tokenizer.encode(THOUGHT + "Let me see." + CALLS)
+    sunny, result = tokenizer.encode("sunny"), tokenizer.encode("<|tool|>")
+
+    def script(prompt, params, n):
+        seen = any(prompt[i : i + len(result)] == result for i in range(len(prompt)))
+        ids = sunny if seen else call
+        return ids[n] if n < len(ids) else eos
+
+    script.accept = lambda params, token: False  # no grammar is complete before the end token
+    return script
+
+
+@pytest.fixture
+def url(make):
+    model = make(template=TEMPLATE, context=16384)
+    core_of(model).script = answering(model.tokenizer, model.tokenizer.eos_ids[0])
+    with live(model) as url:
+        yield url
+
+
+@pytest.mark.parametrize("script", PACKAGES)
+def test_a_client(url, script, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", *PACKAGES[script]]
+    subprocess.run(install, check=True)
+    found = subprocess.run([python, HERE / script, url], capture_output=True, text=True)
+    assert found.stdout.strip() == "all is well", found.stdout + found.stderr
