@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tvm import IRModule, ir, relax, tirx
 
 from .attach_bounds import AttachBounds
+from .bound_results import BoundResults
 from .fuse_attention import FuseAttention
 from .fuse_linear import FuseLinear
 from .fuse_norm import FuseNorm
@@ -68,6 +69,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
                 t.RemovePurityChecking(),
                 t.CallTIRRewrite(),
                 t.StaticPlanBlockMemory(),
+                BoundResults(),
                 t.LowerAllocTensor(),
                 ShareTensors(),
                 t.KillAfterLastUse(),

@@ -56,6 +56,11 @@ uint64_t hash_of_library(const std::string& lib) {
   return Hash().bytes(file->data(), file->size()).value();
 }
 
+void release_pooled_memory() {
+  auto clear = ffi::Function::GetGlobal("vm.builtin.memory_manager.clear");
+  if (clear.has_value()) (*clear)();
+}
+
 VirtualMachine::VirtualMachine(const ffi::Function& executable, DLDevice device)
     : module_(executable().cast<ffi::Module>()) {
   ffi::Function initialise = function("vm_initialization");

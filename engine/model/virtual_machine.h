@@ -18,6 +18,9 @@ ffi::Function open_executable(const std::string& lib);
 // Of the library's bytes; of the prefix for one linked into the program.
 uint64_t hash_of_library(const std::string& lib);
 
+// Gives back what TVM's pooled allocators keep: freed buffers, one of each size they ever saw.
+void release_pooled_memory();
+
 // One VM: it has a stack of frames, so two threads must not share it.
 class VirtualMachine {
  public:

@@ -83,6 +83,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
     shared->params.push_back(tensor);
   }
+  release_pooled_memory();  // of packing: copies of the largest weights
   return std::make_shared<VmModel>(shared);
 }
 

@@ -54,8 +54,7 @@ class AllocatorTrimmer {
     constexpr size_t kDifferentSizes = 64;
     if (!seen_.insert(rows).second || seen_.size() <= kDifferentSizes) return;
     seen_ = {rows};
-    auto clear = ffi::Function::GetGlobal("vm.builtin.memory_manager.clear");
-    if (clear.has_value()) (*clear)();
+    release_pooled_memory();
   }
 
  private:
