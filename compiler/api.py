@@ -156,7 +156,7 @@ def ensure_artifact(
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     preset = find_target(target, host).with_kv_dtype(kv_dtype)
-    preset = _with_activations(preset, scheme, activations)
+    preset = with_activations(preset, scheme, activations)
     weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
     described = describe(weights)
     deployment = (limits or Limits()).deployment(described)
@@ -205,7 +205,7 @@ def _resolve(model: str, progress: Progress | None) -> Path:
     return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
 
 
-def _with_activations(preset: TargetPreset, scheme: Scheme, asked: str) -> TargetPreset:
+def with_activations(preset: TargetPreset, scheme: Scheme, asked: str) -> TargetPreset:
     """The preset with the activations that were asked for.
 
     Raises:

@@ -67,7 +67,7 @@ def build_library(
     program: Program,
     target: TargetPreset,
     deployment: Deployment,
-    out: Path,
+    out: Path | None,
     *,
     name: str,
     vocab_size: int,
@@ -80,7 +80,8 @@ def build_library(
         program: from `export`.
         target: where it runs.
         deployment: what memory is planned for.
-        out: path of the library; its folder exists.
+        out: path of the library; its folder exists. None: nothing is made of the module after the
+            last phase, and no tools are asked for.
         name: of the architecture, for the metadata.
         vocab_size: columns of the logits.
         symbols: prefix by which a program finds the library if it is linked into it; None: it is
@@ -131,14 +132,16 @@ def build_library(
             workspace = _workspace(mod, program.entries)
         on_phase(phase, mod)
 
-    if target.toolchain:
+    if target.toolchain and out:
         require(target.name, target.toolchain.tools())
     with ExitStack() as stack:
-        if target.toolchain:
+        if target.toolchain and out:
             stack.enter_context(target.toolchain.active())
         device = Target(dict(target.device), host=dict(target.host))
         stack.enter_context(device)
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
+        if out is None:
+            return Library(metadata=metadata, workspace=workspace, sources={})
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
         executable = relax.build(

@@ -120,6 +120,19 @@ def fetch(
     return folder
 
 
+def kept(repo: str, revision: str | None = None, *, cache: Path) -> Path | None:
+    """The folder of an earlier, whole download; the hub is not asked."""
+    return _kept(cache / repo.replace("/", "--"), revision or "main")
+
+
+def fetch_side_files(repo: str, revision: str | None, folder: Path, pause: float = 1.0) -> None:
+    """Download all that `fetch` does but the weights, to an empty folder; raises as `fetch`."""
+    with _explained(repo, revision or "main"):
+        commit, files = _list(repo, revision or "main")
+        chosen = [f for f in files if not f.name.endswith((".safetensors", INDEX))]
+        _download(repo, commit, chosen, folder, None, pause)
+
+
 class _Unreachable(ModelError):
     """The hub does not answer; an earlier download will do."""
 

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
-from math import prod
 from pathlib import Path
 
 from tvm import IRModule
@@ -31,10 +30,11 @@ from wherry.temporary import temporary_folder
 
 from .build import Deployment
 from .convert import files_of
-from .export import Program, export
+from .export import export
 from .folder import read_json
-from .libraries import Libraries, build_libraries
+from .libraries import build_libraries
 from .load import Described
+from .memory import declared
 
 Progress = Callable[[str, int, int], None]
 PHASES = ("export", "attach", "fuse", "lower", "schedule", "link", "generate")
@@ -95,7 +95,7 @@ def package(
             quantization=scheme.name,
             target=built.target,
             deployment=asdict(deployment) | {"activations": target.activations},
-            memory=_memory(built, program, deployment.page_size),
+            memory=declared(built.params, built.workspace, program, deployment.page_size),
             capabilities=_capabilities(described, has_template=_has_template(making)),
             library=built.files[0].name,
             files=files,
@@ -156,20 +156,6 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
         _take(weights / name, temporary)
         temporary.replace(folder / name)
     return True
-
-
-def _memory(built: Libraries, program: Program, page_size: int) -> dict[str, int]:
-    """Bytes that a run needs, known before it starts; with any of the libraries."""
-    sizes = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
-    page = program.layers * prod(program.page_shape) * sizes[program.kv_dtype]
-    weights = [[prod(p["shape"]) * sizes[p["dtype"]] for p in params] for params in built.params]
-    return {
-        "weights": max(map(sum, weights)),
-        "largest_weight": max(map(max, weights)),
-        "kv_per_token": page // page_size,
-        "kv_layers": program.layers,
-        "workspace": built.workspace,
-    }
 
 
 def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...]:

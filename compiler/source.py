@@ -32,11 +32,8 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
     """
     if model == "demo":
         return _checked(Path(wherry.__path__[0]) / "demo", model)
-    if model.startswith("hf://"):
-        found = _HUB.fullmatch(model)
-        if not found:
-            raise UsageError(f"{model!r} is not of the form hf://ORG/NAME[@REVISION].")
-        return _checked(fetch(found[1], found[2], cache=cache, progress=progress), model)
+    if parts := parse_hub(model):
+        return _checked(fetch(*parts, cache=cache, progress=progress), model)
     folder = Path(model).expanduser()
     if folder.is_dir():
         return _checked(folder, model)
@@ -44,6 +41,20 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
         raise UsageError(f"{model} is a file, not a folder.\n{_ACCEPTED}")
     hint = f"\nDid you mean hf://{model}?" if re.fullmatch(r"[\w.-]+/[\w.-]+", model) else ""
     raise UsageError(f"There is no folder {model!r}.{hint}\n{_ACCEPTED}")
+
+
+def parse_hub(model: str) -> tuple[str, str | None] | None:
+    """ORG/NAME and the revision of a model of the hub; None if `model` is none.
+
+    Raises:
+        UsageError: it begins as one, and is none.
+    """
+    if not model.startswith("hf://"):
+        return None
+    found = _HUB.fullmatch(model)
+    if not found:
+        raise UsageError(f"{model!r} is not of the form hf://ORG/NAME[@REVISION].")
+    return found[1], found[2]
 
 
 def _checked(folder: Path, model: str) -> Path:

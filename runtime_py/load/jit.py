@@ -9,6 +9,11 @@ from typing_extensions import Unpack
 from .options import CompileOptions
 
 
+def load_compiler() -> None:
+    """Import what `compiled` needs."""
+    import wherry.compiler.api  # noqa: F401
+
+
 def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOptions]) -> Path:
     """Compile `model` unless the cache has it; the folder of the artefact.
 

@@ -134,7 +134,12 @@ def pack_dir(manifest: Manifest) -> Path:
 
 def device_of(manifest: Manifest) -> str:
     """The core's name of the device that a library was compiled for."""
-    kind = str(manifest.target.get("kind", "llvm"))
+    return device_name(manifest.target)
+
+
+def device_name(target: Mapping[str, Any]) -> str:
+    """`device_of`, by the manifest's record of a target."""
+    kind = str(target.get("kind", "llvm"))
     return "cpu" if kind in ("llvm", "c") else f"{kind}:0"
 
 
@@ -201,7 +206,7 @@ def draft_of(options: LoadOptions) -> Path | None:
 
 
 def engine_config(
-    manifest: Manifest, options: LoadOptions, device: str, draft: Path | None = None
+    manifest: memory.Declared, options: LoadOptions, device: str, draft: Path | None = None
 ) -> dict[str, Any]:
     """An engine's configuration: what was asked for, else what the model was compiled with.
 
@@ -212,7 +217,19 @@ def engine_config(
         UsageError: a number is not positive, or larger than the compiled library allows.
         ResourceError: the weights and a page of cache do not fit into memory.
     """
-    asked: Mapping[str, Any] = options
+    return sized(manifest, options, memory.room(device), read_manifest(draft) if draft else None)
+
+
+def sized(
+    manifest: memory.Declared,
+    options: LoadOptions,
+    there: memory.Room,
+    beside: memory.Declared | None = None,
+) -> dict[str, Any]:
+    """`engine_config`, for a model that may not be compiled yet, and memory that is given."""
+    asked: dict[str, Any] = dict(options)
+    if asked.get("context") == "auto":
+        asked["context"] = memory.largest_context(manifest, there, beside)
     config = {n: asked[n] for n in (*LIMITS, "kv_tokens") if asked.get(n) is not None}
     problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
     if problems:
@@ -228,10 +245,12 @@ def engine_config(
         raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
     config = compiled | config
     if "kv_tokens" not in config:
-        beside = read_manifest(draft) if draft else None
-        fitting = memory.kv_tokens(manifest, config, memory.room(device), beside)
+        if asked.get("context"):
+            memory.require(asked["context"], manifest, there, beside)
+        fitting = memory.kv_tokens(manifest, config, there, beside)
         if fitting:
-            config["kv_tokens"] = fitting
+            wanted = -(-(asked.get("context") or 0) // memory.PAGE) * memory.PAGE
+            config["kv_tokens"] = max(fitting, wanted)
     told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
     if "cache_dir" in told:
         told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())

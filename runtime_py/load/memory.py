@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from wherry.artifact import Manifest
 from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
 
@@ -15,6 +14,7 @@ from .host_memory import available
 PAGE = 16  # tokens; a cache is a whole number of pages
 SHARE = 0.5  # of what the weights leave free, for the cache: others live here too
 SHARE_DISCRETE = 0.9  # of a device with memory of its own
+SHARE_ASKED = 0.9  # for a context that somebody has asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,24 @@ def room(device: str) -> Room:
     )
 
 
+class Declared(Protocol):
+    """A manifest, or what one would say."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of weights, of a token's cache, of a step."""
+
+    @property
+    def deployment(self) -> Mapping[str, Any]:
+        """What memory was planned for."""
+
+
 def kv_tokens(
-    manifest: Manifest, config: Mapping[str, Any], there: Room, beside: Manifest | None = None
+    manifest: Declared, config: Mapping[str, Any], there: Room, beside: Declared | None = None
 ) -> int | None:
     """Tokens of the cache: each request's whole context if that fits, else what fits.
 
@@ -78,7 +94,7 @@ def kv_tokens(
     if there.free is None:
         return tokens if there.largest is not None else None
     fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
-    left = int((there.free - fixed) * there.share) // per_token // PAGE * PAGE
+    left = _pages_of(there.free - fixed, there.share, per_token)
     if left < PAGE:
         raise ResourceError(
             f"{manifest.name} needs {_mb(fixed)} for weights and a step, and "
@@ -89,7 +105,47 @@ def kv_tokens(
     return min(tokens, left)
 
 
-def _of_one_tensor(manifest: Manifest, largest: int, where: str) -> int:
+def largest_context(manifest: Declared, there: Room, beside: Declared | None = None) -> int | None:
+    """Tokens of one conversation that fit, at most those that the model was compiled for.
+
+    More of the memory is taken than without being asked: SHARE_ASKED of what the weights leave.
+    None where the manifest or the device does not tell; then the compiled context is all there is
+    to go by. Raises as `kv_tokens`.
+    """
+    most = manifest.deployment.get("context")
+    if most is None:
+        return None
+    asked = replace(there, share=max(there.share, SHARE_ASKED))
+    tokens = kv_tokens(manifest, {"context": most}, asked, beside)
+    return None if tokens is None else min(int(most), tokens)
+
+
+def require(context: int, manifest: Declared, there: Room, beside: Declared | None = None) -> None:
+    """Refuse a context that does not fit: nothing is cut short, and nothing spills.
+
+    Raises:
+        ResourceError: with the largest that fits.
+    """
+    largest = largest_context(manifest, there, beside)
+    if largest is None or context <= largest:
+        return
+    models = [manifest] if beside is None else [manifest, beside]
+    per_token = sum(m.memory["kv_per_token"] for m in models)
+    fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
+    raise ResourceError(
+        f"A context of {context:,} tokens takes {_mb(per_token * context)} beside {_mb(fixed)} for "
+        f"weights and a step; {_mb(there.free or 0)} are free on {there.where}. The largest that "
+        f"fits has {largest:,}: --context {largest}, or --context auto. Less memory a token: "
+        "--kv-dtype int8."
+    )
+
+
+def _pages_of(free: int, share: float, per_token: int) -> int:
+    """Tokens of whole pages in a share of the memory."""
+    return int(free * share) // per_token // PAGE * PAGE
+
+
+def _of_one_tensor(manifest: Declared, largest: int, where: str) -> int:
     """Tokens whose cache of one layer is one tensor that the device takes."""
     weight = manifest.memory.get("largest_weight", 0)
     if weight > largest:

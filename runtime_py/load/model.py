@@ -74,6 +74,7 @@ class LoadedModel:
         self.tokenizer = tokenizer
         self.max_batch = max_batch
         self.context = _context(core, context)
+        self.model_context = int(core.metadata["context"])  # that it was compiled for
         vocab = core.metadata.get("vocab_size")
         self.planner = Planner(
             tokenizer=tokenizer,

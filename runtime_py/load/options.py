@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 Progress = Callable[[str, int, int], None]  # what, done, in all
 
@@ -25,7 +25,9 @@ class LoadOptions(CompileOptions, total=False):
     """CompileOptions, and how the engine is set up. None is as good as nothing."""
 
     device: str | None  # "cpu" or "<kind>:<index>"; None: the compiled target's, index 0
-    context: int | None  # tokens of prompt and output together; None: as compiled
+    # Tokens of prompt and output together; "auto": as many as the model has and memory allows;
+    # None: as compiled, or the whole cache if that is less.
+    context: int | Literal["auto"] | None
     max_batch: int | None  # requests decoded together; None: as compiled
     kv_tokens: int | None  # tokens of the KV cache in all; None: what memory allows
     prefill_chunk: int | None  # tokens of one step at most; None: as compiled

@@ -41,6 +41,7 @@ COMMANDS = {
     "chat": "chat",
     "serve": "serve",
     "bench": "bench",
+    "plan": "plan",
     "convert": "compile",
     "compile": "compile",
     "list": "listing",

@@ -11,11 +11,13 @@ from wherry.quant.scheme import DEFAULT, schemes
 from wherry.runtime.load.options import NAMES, LoadOptions
 from wherry.targets.hosts import HOSTS
 
+from . import completion
 from .progress import shown
 from .text import TEXT
 
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
+    from wherry.runtime.load.model import LoadedModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,7 +33,23 @@ def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-model = click.argument("model")
+class _Context(click.ParamType[Any]):
+    """A number of tokens, or auto."""
+
+    name = "context"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "N|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "auto" or (isinstance(value, int) and value > 0):
+            return value
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a whole number from 1 nor auto", param, ctx)
+        return int(value)
+
+
+model = click.argument("model", shell_complete=completion.models)
 quant = click.option(
     "--quant",
     metavar="SCHEME",
@@ -62,6 +80,11 @@ target = click.option(
     "iphone, android, webgpu; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
     "rocm:gfx1100, opencl:64.",
 )
+context = click.option(
+    "--context",
+    type=_Context(),
+    help="Tokens of one conversation at most; auto: as many as fit into free memory.",
+)
 system = click.option("--system", type=TEXT, help="A system message before the conversation.")
 host = click.option(
     "--host",
@@ -74,18 +97,7 @@ limits = stack(
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
 )
-# What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
-load = stack(
-    quant,
-    kv_dtype,
-    activations,
-    target,
-    click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
-    click.option(
-        "--threads",
-        type=click.IntRange(1),
-        help="CPU threads; default: WHERRY_THREADS, else all cores.",
-    ),
+guessing = stack(
     click.option(
         "--draft",
         metavar="MODEL",
@@ -96,6 +108,20 @@ load = stack(
         type=click.IntRange(0, 64),
         help="Tokens guessed ahead, by the draft model or where the text repeats itself.",
     ),
+)
+# What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
+load = stack(
+    quant,
+    kv_dtype,
+    activations,
+    target,
+    context,
+    click.option(
+        "--threads",
+        type=click.IntRange(1),
+        help="CPU threads; default: WHERRY_THREADS, else all cores.",
+    ),
+    guessing,
     click.option(
         "--prefix-cache-dir",
         metavar="DIR",
@@ -130,4 +156,17 @@ def opened(model: str, loading: LoadOptions) -> MLCEngine:
     from wherry.runtime import MLCEngine
 
     with shown() as progress:
-        return MLCEngine(model, **(loading | {"progress": progress}))
+        engine = MLCEngine(model, **(loading | {"progress": progress}))
+    if note := _on_context(engine.loaded, loading.get("context")):
+        click.echo(note, err=True)
+    return engine
+
+
+def _on_context(loaded: LoadedModel, asked: int | str | None) -> str | None:
+    """What to say of a context that memory has chosen."""
+    if loaded.context < loaded.model_context and asked in (None, "auto"):
+        return (
+            f"Context: {loaded.context:,} tokens, what fits into free memory, of the model's "
+            f"{loaded.model_context:,}."
+        )
+    return f"Context: {loaded.context:,} tokens, all of the model's." if asked == "auto" else None

@@ -1,0 +1,33 @@
+"""What a compiled model needs of memory, which its manifest declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from .export import Program
+
+_SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}  # bytes
+
+
+def declared(
+    params: Sequence[Sequence[dict[str, Any]]], workspace: int, program: Program, page_size: int
+) -> dict[str, int]:
+    """Bytes that a run needs, known before it starts; with any of the libraries.
+
+    Args:
+        params: of the metadata of each library.
+        workspace: bytes of a step's intermediate tensors.
+        program: what the libraries were compiled from.
+        page_size: tokens.
+    """
+    page = program.layers * prod(program.page_shape) * _SIZES[program.kv_dtype]
+    weights = [[prod(p["shape"]) * _SIZES[p["dtype"]] for p in each] for each in params]
+    return {
+        "weights": max(map(sum, weights)),
+        "largest_weight": max(map(max, weights)),
+        "kv_per_token": page // page_size,
+        "kv_layers": program.layers,
+        "workspace": workspace,
+    }

@@ -1,0 +1,72 @@
+"""`wherry plan`: what a model needs of memory, before it is downloaded, compiled or loaded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from . import options, planned
+from .listing import size
+
+
+@click.command("plan")
+@options.model
+@options.quant
+@options.kv_dtype
+@options.activations
+@options.target
+@options.context
+@options.guessing
+@click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
+def plan_command(model: str, as_json: bool, **typed: Any) -> None:
+    """Say how much memory `wherry run MODEL` takes with the same options, and whether it fits.
+
+    Nothing is compiled, and of hf://ORG/NAME only the small files are downloaded. The program is
+    measured on this machine; compiling, if it is still to be done, takes more for its time. Ends
+    with 6 if it does not fit.
+    """
+    loading, _ = options.split(typed)
+    found, problem = planned.needs(model, loading)
+    if as_json:
+        click.echo(json.dumps(found.record() | {"fits": problem is None}, indent=2))
+    else:
+        for line in lines(found):
+            click.echo(line)
+    if problem:
+        raise problem
+
+
+def lines(found: planned.Needs) -> list[str]:
+    """The parts, their sum, and what is free."""
+    batch = found.max_batch
+    cache = f"{found.kv_tokens:,} tokens of {size(found.kv_per_token)} in {found.kv_dtype}"
+    share = f"; {batch} requests at once share it" if batch > 1 else ""
+    rows = [
+        ("program", found.program, "Python, libraries and tokenizer, measured here"),
+        ("weights", found.weights, f"{found.quantization}, {found.parameters:,} parameters"),
+        ("a step", found.step, f"{found.prefill_chunk} tokens of prompts, {batch} answers"),
+        ("cache", found.cache, cache + share),
+        ("total", found.total, ""),
+        ("free", found.free, f"on {found.where}{_verdict(found)}"),
+    ]
+    context = f"context of {found.context:,} tokens"
+    if found.context < found.model_context:
+        context += f", of the model's {found.model_context:,}"
+    return [
+        f"{found.name} for {found.target}: {context}",
+        *(f"  {name:<8} {_size(count):>12}  {about}".rstrip() for name, count, about in rows),
+        *([f"  --context auto takes {found.largest:,} tokens"] if found.largest else []),
+    ]
+
+
+def _verdict(found: planned.Needs) -> str:
+    if found.free is None:
+        return ": it does not tell"
+    return ": it fits" if found.total <= found.free else ": it does not fit"
+
+
+def _size(count: int | None) -> str:
+    return "unknown" if count is None else f"{count / 1e6:,.1f} MB"

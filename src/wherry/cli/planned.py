@@ -1,0 +1,166 @@
+"""What a model would need of memory, from its manifest or from what that would say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wherry.artifact import MANIFEST, read_manifest
+from wherry.errors import ResourceError
+from wherry.runtime.load import loading, memory, program_memory
+from wherry.runtime.load.options import LoadOptions, for_compiler
+
+if TYPE_CHECKING:
+    from wherry.compiler.load import Described
+
+GUESSED_ROWS = 16  # results of a step beyond one a request, for tokens that were guessed
+_LOGIT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """Bytes, but for tokens and names."""
+
+    name: str
+    target: str
+    quantization: str
+    parameters: int
+    program: int | None  # None: this system does not tell
+    weights: int
+    step: int
+    kv_per_token: int
+    kv_dtype: str
+    kv_tokens: int
+    context: int  # tokens of one conversation
+    model_context: int
+    largest: int | None  # what --context auto takes
+    max_batch: int
+    prefill_chunk: int
+    free: int | None
+    where: str
+
+    @property
+    def cache(self) -> int:
+        """Of keys and values."""
+        return self.kv_per_token * self.kv_tokens
+
+    @property
+    def total(self) -> int:
+        """The most that is in memory at once."""
+        return (self.program or 0) + self.weights + self.step + self.cache
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self) | {"cache": self.cache, "total": self.total}
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What is known of one model."""
+
+    declared: memory.Declared
+    target: Mapping[str, Any]
+    quantization: str
+    described: Described
+    parameters: int
+
+
+def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None]:
+    """What loading `model` with these options takes, and why it cannot be, if it does not fit.
+
+    Raises:
+        UsageError: an option is out of range, or does not fit a compiled folder.
+        ModelError: there is no such model.
+    """
+    found, program = _look(model, options)
+    guesser = options.get("draft")
+    beside = _look(str(guesser), options)[0] if guesser else None
+    there = _room(found, program)
+    try:
+        config, problem = _config(found, options, there, beside), None
+    except ResourceError as e:
+        problem = e
+        config = _config(found, options, memory.Room(None), beside)
+    models = [found] if beside is None else [found, beside]
+    rows = config["max_batch"] + (GUESSED_ROWS if guesser or options.get("max_drafts") else 0)
+    context = int(found.declared.deployment["context"])
+    needs = Needs(
+        name=found.declared.name,
+        target=str(found.target["name"]),
+        quantization=found.quantization,
+        parameters=found.parameters,
+        program=program,
+        weights=sum(m.declared.memory["weights"] for m in models),
+        step=sum(_step(m, rows) for m in models),
+        kv_per_token=sum(m.declared.memory["kv_per_token"] for m in models),
+        kv_dtype=_kv_dtype(found),
+        kv_tokens=config["kv_tokens"],
+        context=min(config["context"], config["kv_tokens"]),
+        model_context=context,
+        largest=None if problem else _largest(found, there, beside),
+        max_batch=config["max_batch"],
+        prefill_chunk=config["prefill_chunk"],
+        free=None if there.free is None else there.free + (program or 0),
+        where=there.where,
+    )
+    return needs, problem
+
+
+def _look(model: str, options: LoadOptions) -> tuple[_Model, int | None]:
+    """A model, and the bytes of a process that is about to load it."""
+    from wherry.compiler.export import parameters
+    from wherry.compiler.forecast import described_folder, forecast
+    from wherry.compiler.load import describe
+
+    folder = Path(model).expanduser()
+    if (folder / MANIFEST).is_file():
+        loading.resolve(model, **for_compiler(options))
+        manifest = read_manifest(folder)
+        described = describe(folder)
+        count = sum(map(prod, parameters(described.arch, described.config).values()))
+        found = _Model(manifest, manifest.target, manifest.quantization, described, count)
+        return found, program_memory.measured(folder)
+    chosen: dict[str, Any] = {**for_compiler(options)}
+    with described_folder(model) as source:
+        made = forecast(model, source, **chosen)
+        program = program_memory.measured(source, compiler=True)
+    return _Model(made, made.target, made.quantization, made.described, made.parameters), program
+
+
+def _room(found: _Model, program: int | None) -> memory.Room:
+    """The memory that is left when the program has been started."""
+    there = memory.room(loading.device_name(found.target))
+    if there.free is None or program is None:
+        return there
+    return replace(there, free=max(0, there.free - program))
+
+
+def _config(
+    found: _Model, options: LoadOptions, there: memory.Room, beside: _Model | None
+) -> dict[str, Any]:
+    """As the engine would be set up; where memory is unknown, all contexts whole."""
+    declared = beside.declared if beside else None
+    config = loading.sized(found.declared, options, there, declared)
+    return {"kv_tokens": config["context"] * config["max_batch"], **config}
+
+
+def _largest(found: _Model, there: memory.Room, beside: _Model | None) -> int | None:
+    return memory.largest_context(found.declared, there, beside.declared if beside else None)
+
+
+def _step(model: _Model, rows: int) -> int:
+    """Bytes of a step's tensors; results that nobody asks for are never touched."""
+    has = int(model.declared.deployment["logit_rows"])
+    spare = max(0, has - rows) * int(model.described.config.vocab_size) * _LOGIT_BYTES
+    return model.declared.memory["workspace"] - spare
+
+
+def _kv_dtype(model: _Model) -> str:
+    """How keys and values are kept, by the bytes of a number."""
+    shape = model.described.config.attention_shape()
+    numbers = 2 * shape.kv_heads * shape.head_dim * model.declared.memory["kv_layers"]
+    size = model.declared.memory["kv_per_token"] / numbers
+    return {4: "float32", 2: "float16"}.get(int(size) if size == int(size) else 0, "int8")
