@@ -27,6 +27,12 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "wherry"
 
 
+def state_dir() -> Path:
+    """Folder of what cannot be made again: what was typed. It may not exist yet."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "wherry"
+
+
 def tools_dir() -> Path:
     """Folder of programs that targets need, where npm puts node_modules. It may not exist."""
     chosen = os.environ.get("WHERRY_TOOLS")

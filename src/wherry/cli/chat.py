@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import interrupts, options
+from wherry.errors import UsageError
+
+from . import conversation_file, interrupts, options
+from .chat_commands import COMMANDS, Leave, carry_out
+from .chat_lines import messages
 from .conversation import Conversation, Message
-from .text import text_of
+from .conversation_file import Saved
 
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
-
-_HELP = """\
-/reset    forget the conversation
-/system X start again with the system message X
-/stats    tokens and memory of the cache so far
-/exit     leave (also Ctrl-D); Ctrl-C stops an answer
-"""
 
 
 @click.command("chat")
 @options.model
 @options.system
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the conversation in FILE, and go on with the one that is there.",
+)
 @options.sampling
 @options.load
-def chat_command(model: str, system: str | None, **typed: Any) -> None:
-    """Talk with MODEL at the terminal."""
+def chat_command(model: str, system: str | None, save: Path | None, **typed: Any) -> None:
+    """Talk with MODEL at the terminal.
+
+    Enter sends, Alt-Enter (or Ctrl-J) begins a new line; a message of several lines may also stand
+    between two lines of \"\"\". /help lists the commands.
+    """
     loading, sampling = options.split(typed)
+    saved = conversation_file.read(save) if save and save.exists() else None
+    if saved and system is not None:
+        raise UsageError(f"{save} has its own system message. Leave out --system, or type /system")
     with options.opened(model, loading) as engine:
-        converse(engine, system, sampling)
+        converse(engine, system, sampling, save=save, saved=saved)
 
 
 def write(pieces: Iterable[str]) -> str:
@@ -50,60 +60,103 @@ def write(pieces: Iterable[str]) -> str:
     return text
 
 
-def converse(engine: MLCEngine, system: str | None, fields: dict[str, Any]) -> None:
-    """Read lines and answer them until the input ends."""
+def converse(
+    engine: MLCEngine,
+    system: str | None,
+    fields: dict[str, Any],
+    *,
+    save: Path | None = None,
+    saved: Saved | None = None,
+) -> None:
+    """Read messages and answer them until the input ends.
 
-    def opened(system: str | None) -> Conversation:
-        return Conversation(engine, system, fields.get("max_tokens"))
-
+    Args:
+        engine: answers.
+        system: message before the conversation.
+        fields: of each request: temperature, ...
+        save: a file that is written after each answer.
+        saved: what it held.
+    """
     interrupts.raise_instead()
+    talk = Talk(engine, system, fields, save)
     click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
-    conversation = opened(system)
-    for line in _lines():
-        command, _, rest = line.partition(" ")
-        if command == "/exit":
-            return
-        if command in ("/reset", "/system"):
-            conversation = opened(rest or (system if command == "/reset" else None))
-            click.echo("The conversation is new.", err=True)
-        elif command == "/stats":
-            click.echo(_counted(engine), err=True)
-        elif command.startswith("/"):
-            click.echo(_HELP, err=True, nl=False)
+    if saved:
+        talk.take(saved)
+        click.echo(f"[{len(saved.turns)} messages of {save}]", err=True)
+    for message in messages(COMMANDS):
+        if not message.startswith("/"):
+            talk.turn(message)
+        elif message.startswith("//"):  # a message that begins with a slash
+            talk.turn(message[1:])
         else:
-            _turn(engine, conversation, line, fields)
+            try:
+                carry_out(talk, message)
+            except Leave:
+                return
+            except UsageError as e:
+                click.echo(str(e), err=True)
 
 
-def _counted(engine: MLCEngine) -> str:
-    """Tokens so far, how fast they came, and the cache."""
-    s = engine.stats()
-    rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
-    used = s.pages_total - s.pages_free
-    return (
-        f"{s.prefill_tokens} tokens read, {s.decode_tokens} written, {rate:,.0f} a second in the "
-        f"model; {used} of {s.pages_total} pages of {s.page_size} tokens in use"
-    )
+class Talk:
+    """A conversation under way: what /commands change."""
 
+    def __init__(
+        self, engine: MLCEngine, system: str | None, fields: dict[str, Any], save: Path | None
+    ) -> None:
+        self.engine = engine
+        self.system = system  # that /reset comes back to
+        self.fields = fields
+        self.save = save
+        self.conversation = Conversation(engine, system)
 
-def _turn(engine: MLCEngine, conversation: Conversation, line: str, fields: dict[str, Any]) -> None:
-    """One question and its answer; what cannot be asked is said, and the chat goes on."""
-    from wherry.runtime import RequestError
+    def restart(self, system: str | None) -> None:
+        """Forget all that was said."""
+        self.conversation = Conversation(self.engine, system)
 
-    try:
-        dropped = conversation.ask(line)
-        if dropped:
-            click.echo(
-                f"[the context of {engine.loaded.context} tokens is full: "
-                f"the oldest {dropped} messages are forgotten]",
-                err=True,
+    def take(self, saved: Saved) -> None:
+        """Go on with a saved conversation; what was typed for this one goes before its fields."""
+        self.conversation = Conversation(self.engine, saved.system, saved.turns)
+        self.fields = {**saved.fields, **self.fields}
+
+    def write(self, path: Path) -> None:
+        """Save the conversation; UsageError says why not."""
+        said = self.conversation
+        name = self.engine.loaded.name
+        conversation_file.write(path, Saved(name, said.system, said.turns, self.fields))
+
+    def turn(self, message: str) -> None:
+        """One question and its answer; what cannot be asked is said, and the chat goes on."""
+        from wherry.runtime import RequestError
+
+        asked = False
+        try:
+            dropped = self.conversation.ask(message, self.fields.get("max_tokens"))
+            asked = True
+            if dropped:
+                click.echo(
+                    f"[the context of {self.engine.loaded.context} tokens is full: "
+                    f"the oldest {dropped} messages are forgotten]",
+                    err=True,
+                )
+            self.conversation.answered(
+                _answer(self.engine, self.conversation.messages, self.fields)
             )
-        conversation.answered(_answer(engine, conversation.messages, fields))
-    except RequestError as e:
-        conversation.withdraw()
-        click.echo(f"Not sent: {e}", err=True)
-    except KeyboardInterrupt:  # before the answer began
-        conversation.withdraw()
-        click.echo("[stopped]", err=True)
+        except RequestError as e:
+            if asked:
+                self.conversation.withdraw()
+            click.echo(f"Not sent: {e}", err=True)
+        except KeyboardInterrupt:  # before the answer began
+            if asked:
+                self.conversation.withdraw()
+            click.echo("[stopped]", err=True)
+        if self.save:
+            self._keep(self.save)
+
+    def _keep(self, path: Path) -> None:
+        try:
+            self.write(path)
+        except UsageError as e:
+            click.echo(f"[not saved: {e}]", err=True)
 
 
 def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) -> str:
@@ -126,26 +179,3 @@ def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) 
     except KeyboardInterrupt:
         click.echo(" [stopped]", err=True)
     return "".join(said)
-
-
-def _lines() -> Iterator[str]:
-    """Lines typed, without the empty ones; Ctrl-C at the prompt clears it."""
-    import contextlib
-
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  # line editing and history for input()
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # text_of says which byte is no text
-    while True:
-        try:
-            line = text_of(input("> " if sys.stdin.isatty() else ""), "the line").strip()
-        except EOFError:
-            return
-        except KeyboardInterrupt:
-            click.echo("", err=True)
-            continue
-        except click.UsageError as e:
-            click.echo(f"Not sent: {e.message}", err=True)
-            continue
-        if line:
-            yield line

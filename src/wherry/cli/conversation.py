@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,55 +13,71 @@ _SHARE = 4  # a quarter of the context is kept for the answer, if nothing else i
 
 
 class Conversation:
-    """Messages so far, of which the oldest turns go when room is needed.
+    """Messages so far. All are kept; the oldest are not sent any more when room is needed.
 
     Args:
         engine: knows the template, the tokens of a text, and the context.
-        system: a system message, which stays; None: none.
-        max_tokens: of an answer; None: as many as fit.
+        system: a system message, which is always sent; None: none.
+        turns: what was said before, beginning with the person.
     """
 
-    def __init__(self, engine: MLCEngine, system: str | None, max_tokens: int | None) -> None:
+    def __init__(
+        self, engine: MLCEngine, system: str | None, turns: Sequence[Message] = ()
+    ) -> None:
         self._engine = engine
-        self._opening = [{"role": "system", "content": system}] if system else []
-        self._turns: list[Message] = []
-        self._before: list[Message] = []
-        context = engine.loaded.context
-        self._room = max_tokens or max(1, context // _SHARE)
+        self.system = system
+        self.turns = list(turns)
+        self._sent_from = 0  # index of the first of `turns` that is sent
 
     @property
     def messages(self) -> list[Message]:
         """What the model is asked with."""
-        return self._opening + self._turns
+        opening = [{"role": "system", "content": self.system}] if self.system else []
+        return opening + self.turns[self._sent_from :]
 
-    def ask(self, text: str) -> int:
-        """Add what the person says; the number of older messages that had to go for it.
+    def ask(self, text: str, max_tokens: int | None = None) -> int:
+        """Add what the person says; the number of older messages that are not sent any more.
+
+        Args:
+            text: of the person.
+            max_tokens: of the answer; None: as many as fit.
 
         Raises:
             RequestError: the text alone is too long, or the template refuses it.
         """
-        self._before = list(self._turns)
-        self._turns.append({"role": "user", "content": text})
-        while not self._fits():
-            del self._turns[: 2 if len(self._turns) > 2 else 1]
-        return len(self._before) + 1 - len(self._turns)
+        before = self._sent_from
+        self.turns.append({"role": "user", "content": text})
+        room = max_tokens or max(1, self._engine.loaded.context // _SHARE)
+        try:
+            while not self._fits(room):
+                self._sent_from += 2 if len(self.turns) - self._sent_from > 2 else 1
+        except BaseException:
+            self._sent_from = before
+            self.turns.pop()
+            raise
+        return self._sent_from - before
 
-    def withdraw(self) -> None:
-        """Undo the last `ask`."""
-        self._turns = self._before
+    def withdraw(self) -> str | None:
+        """Take the last question back, with its answer if there is one; the question."""
+        while self.turns:
+            message = self.turns.pop()
+            if message["role"] == "user":
+                self._sent_from = min(self._sent_from, len(self.turns))
+                return message["content"]
+        return None
 
     def answered(self, text: str) -> None:
         """Add what the model said."""
-        self._turns.append({"role": "assistant", "content": text})
+        self.turns.append({"role": "assistant", "content": text})
 
-    def _fits(self) -> bool:
+    def _fits(self, room: int) -> bool:
         """Whether an answer has room; an error if a single message has none."""
         from wherry.runtime import RequestError
         from wherry.runtime.load.model import parse_chat
 
-        alone = len(self._turns) == 1
+        alone = len(self.turns) - self._sent_from == 1
         fields: dict[str, Any] = {"messages": self.messages}
-        fields["max_tokens"] = 1 if alone else self._room
+        fields["max_tokens"] = 1 if alone else room
         try:
             self._engine.loaded.chat(parse_chat(fields))
         except RequestError as e:

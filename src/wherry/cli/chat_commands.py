@@ -1,0 +1,177 @@
+"""The /commands of a chat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wherry.errors import UsageError
+
+from . import conversation_file
+
+if TYPE_CHECKING:
+    from wherry.runtime import MLCEngine
+
+    from .chat import Talk
+
+_HELP = """\
+/reset    forget the conversation
+/system X start again with the system message X
+/regen    answer the last message once more
+/undo     take the last message and its answer back
+/params   show the fields of requests; /params temperature=0.2 top_k=40 sets, top_k= unsets
+/save F   write the conversation to the file F
+/load F   go on with the conversation in F
+/stats    tokens and memory of the cache so far
+/exit     leave (also Ctrl-D); Ctrl-C stops an answer
+//X       the message /X
+\"\"\"       before and after a message of several lines (or Alt-Enter for a new line)
+"""
+
+
+class Leave(Exception):
+    """The chat is to end."""
+
+
+def carry_out(talk: Talk, line: str) -> None:
+    """Do what a line says that begins with a slash.
+
+    Raises:
+        Leave: the person leaves.
+        UsageError: something that was typed after the command is wrong.
+    """
+    name, _, rest = line.partition(" ")
+    command = _BY_NAME.get(name)
+    if command is None:
+        click.echo(f"There is no {name}; //{line[1:]} sends it as a message.", err=True)
+        _help(talk, rest)
+    else:
+        command(talk, rest.strip())
+
+
+def _help(talk: Talk, rest: str) -> None:
+    click.echo(_HELP, err=True, nl=False)
+
+
+def _exit(talk: Talk, rest: str) -> None:
+    raise Leave
+
+
+def _reset(talk: Talk, rest: str) -> None:
+    talk.restart(rest or talk.system)
+    click.echo("The conversation is new.", err=True)
+
+
+def _system(talk: Talk, rest: str) -> None:
+    talk.restart(rest or None)
+    click.echo("The conversation is new.", err=True)
+
+
+def _regen(talk: Talk, rest: str) -> None:
+    question = talk.conversation.withdraw()
+    if question is None:
+        raise UsageError("There is no message yet to answer again.")
+    if "seed" in talk.fields:  # the same seed would give the same text
+        talk.fields = talk.fields | {"seed": talk.fields["seed"] + 1}
+    elif talk.fields.get("temperature") == 0:
+        click.echo("[the temperature is 0: the answer will be the same]", err=True)
+    talk.turn(question)
+
+
+def _undo(talk: Talk, rest: str) -> None:
+    question = talk.conversation.withdraw()
+    if question is None:
+        raise UsageError("There is no message to take back.")
+    left = len(talk.conversation.turns)
+    click.echo(f"Taken back; the conversation has {left} messages.", err=True)
+
+
+def _params(talk: Talk, rest: str) -> None:
+    changed = dict(talk.fields)
+    for word in rest.split():
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"{word!r} is no NAME=VALUE. Type: /params temperature=0.2")
+        if value:
+            changed[name] = _value(value)
+        else:
+            changed.pop(name, None)
+    _check(changed)
+    talk.fields = changed
+    for name, value in talk.fields.items():
+        click.echo(f"{name}={json.dumps(value)}", err=True)
+    if not talk.fields:
+        click.echo("All fields are the model's own.", err=True)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+# What a chat sets itself.
+_OURS = {"messages", "model", "stream", "stream_options", "n"}
+
+
+def _check(fields: dict[str, Any]) -> None:
+    from wherry.runtime.load.model import parse_chat
+
+    if taken := sorted(_OURS & set(fields)):
+        raise UsageError(f"{', '.join(taken)}: the chat sets that itself")
+    parse_chat({"messages": [{"role": "user", "content": "x"}], **fields})
+
+
+def _save(talk: Talk, rest: str) -> None:
+    path = _file(rest or (str(talk.save) if talk.save else ""), "/save")
+    talk.write(path)
+    click.echo(f"Saved: {path}", err=True)
+
+
+def _load(talk: Talk, rest: str) -> None:
+    path = _file(rest, "/load")
+    saved = conversation_file.read(path)
+    _check(saved.fields)
+    talk.take(saved)
+    click.echo(f"[{len(saved.turns)} messages of {path}]", err=True)
+
+
+def _file(name: str, command: str) -> Path:
+    if not name:
+        raise UsageError(f"Which file? Type: {command} chat.json")
+    return Path(name).expanduser()
+
+
+def _stats(talk: Talk, rest: str) -> None:
+    click.echo(_counted(talk.engine), err=True)
+
+
+def _counted(engine: MLCEngine) -> str:
+    """Tokens so far, how fast they came, and the cache."""
+    s = engine.stats()
+    rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
+    used = s.pages_total - s.pages_free
+    return (
+        f"{s.prefill_tokens} tokens read, {s.decode_tokens} written, {rate:,.0f} a second in the "
+        f"model; {used} of {s.pages_total} pages of {s.page_size} tokens in use"
+    )
+
+
+_BY_NAME: dict[str, Callable[[Talk, str], None]] = {
+    "/help": _help,
+    "/reset": _reset,
+    "/system": _system,
+    "/regen": _regen,
+    "/undo": _undo,
+    "/params": _params,
+    "/save": _save,
+    "/load": _load,
+    "/stats": _stats,
+    "/exit": _exit,
+}
+COMMANDS = tuple(_BY_NAME)

@@ -1,0 +1,92 @@
+"""A conversation in a file: JSON that other programs can read and write.
+
+    {"wherry_conversation": 1, "model": "demo", "fields": {"temperature": 0.2},
+     "messages": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}, ...]}
+
+`messages` are OpenAI's; `fields` are those of a request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact import write_atomically
+from wherry.errors import UsageError
+from wherry.json_file import read_object
+
+from .conversation import Message
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a file holds."""
+
+    model: str  # that was talked with last; another may go on
+    system: str | None
+    turns: list[Message]
+    fields: dict[str, Any]
+
+
+def write(path: Path, saved: Saved) -> None:
+    """Replace the file.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    opening = [{"role": "system", "content": saved.system}] if saved.system else []
+    whole = {
+        "wherry_conversation": _VERSION,
+        "model": saved.model,
+        "fields": saved.fields,
+        "messages": opening + saved.turns,
+    }
+    try:
+        write_atomically(path, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    except OSError as e:
+        raise UsageError(f"{path} cannot be written: {e}") from e
+
+
+def read(path: Path) -> Saved:
+    """What a file holds.
+
+    Raises:
+        UsageError: it cannot be read, or is no conversation.
+    """
+    try:
+        raw = read_object(path)
+        version = raw.get("wherry_conversation")
+        if version != _VERSION:
+            raise ValueError(f"wherry_conversation is {version!r}, {_VERSION} is known")
+        system, turns = _turns(raw.get("messages"))
+        fields = raw.get("fields", {})
+        if not isinstance(fields, Mapping):
+            raise ValueError("fields is no object")
+    except (OSError, ValueError) as e:
+        raise UsageError(
+            f"{path} is no conversation ({e}). One is written by: wherry chat MODEL --save {path}"
+        ) from e
+    return Saved(str(raw.get("model", "")), system, turns, dict(fields))
+
+
+def _turns(messages: Any) -> tuple[str | None, list[Message]]:
+    """The system message, and what person and model said by turns."""
+    if not isinstance(messages, list):
+        raise ValueError("messages is no array")
+    for i, message in enumerate(messages):
+        known = isinstance(message, dict) and set(message) == {"role", "content"}
+        if not known or not all(isinstance(v, str) for v in message.values()):
+            raise ValueError(f'message {i} is not {{"role": "...", "content": "..."}}')
+    has_system = bool(messages) and messages[0]["role"] == "system"
+    turns = messages[1:] if has_system else messages
+    for i, message in enumerate(turns):
+        if message["role"] != ("user", "assistant")[i % 2]:
+            raise ValueError(f"message {i + has_system} is of {message['role']!r}, out of turn")
+    if len(turns) % 2:
+        raise ValueError("the last message is not the model's")
+    return (messages[0]["content"] if has_system else None), turns

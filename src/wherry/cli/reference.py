@@ -1,0 +1,42 @@
+"""The page of all help texts, docs/cli.md: `make docs` writes it, a test holds it to the program.
+
+    python -m wherry.cli.reference > docs/cli.md
+
+Texts are wrapped as in a wide terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from .group import cli
+
+_WIDTH = 100  # columns of a help text
+_HEAD = """\
+# Commands
+
+What `wherry COMMAND --help` says. This page is written by `make docs`.
+"""
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    return "\n".join([_HEAD, *_sections(cli, None, "wherry")])
+
+
+def _sections(command: click.Command, parent: click.Context | None, name: str) -> Iterator[str]:
+    context = click.Context(command, parent=parent, info_name=name, terminal_width=_WIDTH)
+    context.color = False
+    path = context.command_path
+    yield f"## {path}\n\n```text\n{click.unstyle(command.get_help(context))}\n```\n"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None and not found.hidden:
+                yield from _sections(found, context, child)
+
+
+if __name__ == "__main__":
+    click.echo(page(), nl=False)
