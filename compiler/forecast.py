@@ -86,7 +86,12 @@ def forecast(
     described = describe(folder)
     deployment = (limits or Limits()).deployment(described)
     program = export(
-        described.arch, described.config, scheme, dtype=preset.dtype, kv_dtype=preset.kv_dtype
+        described.arch,
+        described.config,
+        scheme,
+        dtype=preset.dtype,
+        kv_dtype=preset.kv_dtype,
+        entries=described.entries,
     )
     planned = [
         build_library(
@@ -99,7 +104,7 @@ def forecast(
         )
         for level in (preset, *preset.variants)
     ]
-    shapes = parameters(described.arch, described.config)
+    shapes = parameters(described.arch, described.config, described.entries)
     tensors = [tensor for n, shape in shapes.items() for tensor in scheme.stored(n, shape)]
     return Forecast(
         name=name_of(model),

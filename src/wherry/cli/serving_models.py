@@ -52,7 +52,7 @@ options = stack(
         "--keep-alive",
         metavar="TIME",
         type=_Quantity("duration", seconds_of),
-        help="How long a model stays after its last answer: 30s, 1h30m; -1 is for ever; default: 5m.",
+        help="How long a model stays after its last answer: 30s, 1h30m; -1: for ever; default: 5m.",
     ),
     click.option(
         "--allow-pull",
