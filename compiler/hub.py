@@ -50,6 +50,7 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 _CHUNK = 1 << 20  # bytes
 _ATTEMPTS = 5  # in a row without a new byte
 _SPARE_BYTES = 16 << 20
+_ABOUT = ("README.md", "LICENSE*")  # what says how a model may be used
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def _is_needed(name: str, weights: list[str]) -> bool:
         return True
     if "/" in name or fnmatch(name, "consolidated*"):  # the same weights in another layout
         return False
-    return any(fnmatch(name, pattern) for pattern in (*SIDE_FILES, *FILES, *weights))
+    return any(fnmatch(name, pattern) for pattern in (*SIDE_FILES, *FILES, *_ABOUT, *weights))
 
 
 def _note(folder: Path, files: list[_File]) -> None:

@@ -22,6 +22,7 @@ BASE = {
     "locks",
     "plugins",
     "pruning",
+    "running",
     "settings",
     "tags",
     "temporary",

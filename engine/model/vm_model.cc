@@ -71,6 +71,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   to_load.check = options.check_weights;
   to_load.library_hash = hash_of_library(lib);
   PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
+    release_pooled_memory();  // of the last call, whose results are written by now
     configure_kernel_threads(shared->threads);
     ffi::Function function = vm.function(name);
     std::vector<ffi::AnyView> arguments(from.begin(), from.end());
@@ -83,7 +84,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
     shared->params.push_back(tensor);
   }
-  release_pooled_memory();  // of packing: copies of the largest weights
+  release_pooled_memory();
   return std::make_shared<VmModel>(shared);
 }
 

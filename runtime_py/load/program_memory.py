@@ -12,14 +12,15 @@ import sys
 from pathlib import Path
 
 
-def resident(field: str = "VmRSS") -> int | None:
-    """Bytes of this process in memory, mapped files and libraries too; None where nobody tells.
+def resident(field: str = "VmRSS", process: str = "self") -> int | None:
+    """Bytes of a process in memory, mapped files and libraries too; None where nobody tells.
 
     Args:
         field: of proc(5)'s status: "VmRSS", or "VmHWM" for the most so far.
+        process: its number, or "self".
     """
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return None
     found = [line.split()[1] for line in lines if line.startswith(f"{field}:")]

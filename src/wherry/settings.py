@@ -4,9 +4,11 @@
     WHERRY_TOOLS    folder of programs that targets need; default: tools in the cache
     WHERRY_CORE     path of libwherry, in place of the installed or built one
     WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
-    WHERRY_API_KEY  key that `wherry serve` asks its clients for
+    WHERRY_API_KEY  key that `wherry serve` asks its clients for, and `bench` and `ps` send
+    WHERRY_LINE     the line that a shell wants to complete; set by the scripts of `completion`
     CUDA_PATH       folder of the CUDA toolkit, or CUDA_HOME; default: where it is found
     ROCM_PATH       folder of ROCm; default: /opt/rocm
+    XDG_STATE_HOME  folder of the folder for what was typed in chats; default: ~/.local/state
 
 Hugging Face's token is left to huggingface_hub.
 """
@@ -60,6 +62,11 @@ def threads() -> int | None:
             "Type: export WHERRY_THREADS=4, or unset it."
         )
     return int(chosen)
+
+
+def typed_line() -> str:
+    """What has been typed so far, when a shell asks how it may go on (`wherry completion`)."""
+    return os.environ.get("WHERRY_LINE", "")
 
 
 def api_key() -> str | None:

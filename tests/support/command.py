@@ -45,12 +45,18 @@ def python(script: str, *arguments: str, **env: str) -> str:
     return done.stdout
 
 
-def started(*arguments: str, stderr: int = subprocess.PIPE, **env: str) -> subprocess.Popen[bytes]:
+def started(
+    *arguments: str,
+    stdin: int = subprocess.PIPE,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    **env: str,
+) -> subprocess.Popen[bytes]:
     """Begin it as a terminal does: a group of processes of its own, that hears Ctrl-C."""
     return subprocess.Popen(
         [sys.executable, "-m", "wherry", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdin=stdin,
+        stdout=stdout,
         stderr=stderr,
         env=environment(**env),
         start_new_session=True,

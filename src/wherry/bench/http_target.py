@@ -53,20 +53,35 @@ class HttpTarget:
         Raises:
             ModelError: it does not say.
         """
-        body = bytearray()
-        try:
-            response = await self._exchange("GET", "/models", b"", lambda _, d: body.extend(d))
-            listed = json.loads(body)["data"] if response.status_code == 200 else None
-        except _FAILURES as e:
-            raise ModelError(f"{self._address} cannot be reached: {_reason(e)}") from e
-        except (ValueError, KeyError, TypeError):
-            listed = None
-        if not isinstance(listed, list):
+        path = f"{self._address.path}/models"
+        status, body = await self._get(path)
+        listed = _names(status, body, "data", "id")
+        if listed is None:
             raise ModelError(
-                f"{self._address}/models answered {_refusal(response.status_code, bytes(body))}. "
+                f"{self._address}/models answered {_refusal(status, body)}. "
                 "Is this OpenAI's API? Type its base: --url http://127.0.0.1:8000/v1"
             )
-        return [str(m["id"]) for m in listed if isinstance(m, dict) and "id" in m]
+        return listed
+
+    async def loaded(self) -> list[str]:
+        """Names of the models in memory, as Ollama's API tells them, else as `models`.
+
+        Raises:
+            ModelError: the server does not say.
+        """
+        listed = _names(*await self._get("/api/ps"), "models", "name")
+        if listed is None:
+            return await self.models()
+        return [name.removesuffix(":latest") for name in listed]
+
+    async def _get(self, path: str) -> tuple[int, bytes]:
+        """The status and the body of a path's answer; ModelError if there is none."""
+        body = bytearray()
+        try:
+            response = await self._exchange("GET", path, b"", lambda _, d: body.extend(d))
+        except _FAILURES as e:
+            raise ModelError(f"{self._address} cannot be reached: {_reason(e)}") from e
+        return int(response.status_code), bytes(body)
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
         """Whether the server accepts a request; False if it says that a field is wrong.
@@ -91,7 +106,8 @@ class HttpTarget:
 
     async def _stream(self, body: Mapping[str, Any], outcome: Outcome) -> int | None:
         """Make one request; the status of its answer, if there is one."""
-        path = "/chat/completions" if "messages" in body else "/completions"
+        path = self._address.path
+        path += "/chat/completions" if "messages" in body else "/completions"
         options = {"stream": True, "stream_options": {"include_usage": True}}
         data = json.dumps({"model": self.model, **body, **options}).encode()
         events = Events()
@@ -112,7 +128,7 @@ class HttpTarget:
         headers = list(self._headers)
         if body:
             headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        request = h11.Request(method=method, target=self._address.path + path, headers=headers)
+        request = h11.Request(method=method, target=path, headers=headers)
         return await asyncio.wait_for(self._attempt(request, body, on_data), self._timeout)
 
     async def _attempt(self, request: h11.Request, body: bytes, on_data: OnData) -> h11.Response:
@@ -151,6 +167,15 @@ def read_events(events: Events, outcome: Outcome) -> bool:
         if usage := chunk.get("usage"):
             outcome.count(usage)
     return False
+
+
+def _names(status: int, body: bytes, listed: str, named: str) -> list[str] | None:
+    """Of the models in an answer; None if it is no list of models."""
+    try:
+        rows = json.loads(body)[listed] if status == 200 else None
+        return None if rows is None else [str(row[named]) for row in rows]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _has_text(choice: Mapping[str, Any]) -> bool:

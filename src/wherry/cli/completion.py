@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
+from click.shell_completion import get_completion_class as class_of
+
+from wherry import settings
 
 _VARIABLE = "_WHERRY_COMPLETE"  # what the shell's script sets when it asks
-_TO_TYPE = {
-    "bash": "wherry completion bash > ~/.local/share/bash-completion/completions/wherry",
-    "zsh": 'wherry completion zsh > "${fpath[1]}/_wherry"',
-    "fish": "wherry completion fish > ~/.config/fish/completions/wherry.fish",
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@add_completion_class
+class _Bash(BashComplete):
+    """click's, but words may have colons: bash cuts hf://ORG/NAME into three.
+
+    So the line goes as it was typed, and of the answers goes what bash takes for words before.
+    """
+
+    source_template = """\
+%(complete_func)s() {
+    local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" response word kind value before=""
+    response=$(env WHERRY_LINE="$line" %(complete_var)s=bash_complete "$1")
+    word="${line##*[[:space:]]}"
+    if [[ "$word" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then before="${word%%"${word##*:}"}"; fi
+    COMPREPLY=()
+    for value in $response; do
+        kind="${value%%%%,*}"
+        value="${value#*,}"
+        case "$kind" in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            *) COMPREPLY+=("${value#"$before"}") ;;
+        esac
+    done
 }
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the one that is typed, and that."""
+        line = settings.typed_line()
+        words = line.split()[1:]
+        unfinished = words.pop() if words and not line[-1:].isspace() else ""
+        return words, unfinished
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(list(_TO_TYPE)))
+@click.argument("shell", type=click.Choice(_SHELLS))
 def completion_command(shell: str) -> None:
     r"""Print the script that completes commands, options and models in SHELL.
 
@@ -25,12 +60,12 @@ def completion_command(shell: str) -> None:
     """
     from .group import cli
 
-    found = get_completion_class(shell)
+    found = class_of(shell)
     assert found is not None
     click.echo(found(cli, {}, "wherry", _VARIABLE).source(), nl=False)
 
 
-def models(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def models(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """What MODEL may be: demo, models that the cache has, and folders."""
     from wherry import cache
 
@@ -38,13 +73,13 @@ def models(context: click.Context, param: click.Parameter, incomplete: str) -> l
     for entry in cache.entries():
         if entry.kind == "download":
             names[f"hf://{entry.name}"] = "downloaded"
-    found = [CompletionItem(n, help=h) for n, h in names.items() if n.startswith(incomplete)]
-    return [*found, CompletionItem(incomplete, type="dir")]
+    found = [CompletionItem(n, help=h) for n, h in names.items() if n.startswith(typed)]
+    return [*found, CompletionItem(typed, type="dir")]
 
 
-def cached(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def cached(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names that `wherry rm` takes."""
     from wherry import cache
 
     names = sorted({entry.name for entry in cache.entries() if entry.name})
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names if name.startswith(typed)]

@@ -20,6 +20,7 @@ from wherry.errors import (
     WherryError,
 )
 
+from . import completion as completion  # bash's way of it is registered there
 from . import interrupts
 
 BROKEN_PIPE = 141  # exit code, as shells have it: 128 + SIGPIPE
@@ -42,12 +43,16 @@ COMMANDS = {
     "serve": "serve",
     "bench": "bench",
     "plan": "plan",
+    "pull": "pull",
+    "show": "show",
+    "ps": "ps",
     "convert": "compile",
     "compile": "compile",
     "list": "listing",
     "rm": "removal",
     "cache": "removal",
     "doctor": "doctor",
+    "completion": "completion",
 }
 
 
@@ -104,7 +109,7 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="wherry", standalone_mode=False)
         sys.stdout.flush()
     except WherryError as e:
         if debug:

@@ -58,14 +58,22 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
+class Facts:
     """What is known of one model."""
 
     declared: memory.Declared
     target: Mapping[str, Any]
     quantization: str
     described: Described
-    parameters: int
+    parameters: int  # numbers, before quantization
+
+    @property
+    def kv_dtype(self) -> str:
+        """How keys and values are kept, by the bytes of a number."""
+        shape = self.described.config.attention_shape()
+        numbers = 2 * shape.kv_heads * shape.head_dim * self.declared.memory["kv_layers"]
+        size, rest = divmod(self.declared.memory["kv_per_token"], numbers)
+        return {4: "float32", 2: "float16"}.get(0 if rest else size, "int8")
 
 
 def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None]:
@@ -96,7 +104,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         weights=sum(m.declared.memory["weights"] for m in models),
         step=sum(_step(m, rows) for m in models),
         kv_per_token=sum(m.declared.memory["kv_per_token"] for m in models),
-        kv_dtype=_kv_dtype(found),
+        kv_dtype=found.kv_dtype,
         kv_tokens=config["kv_tokens"],
         context=min(config["context"], config["kv_tokens"]),
         model_context=context,
@@ -109,28 +117,45 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     return needs, problem
 
 
-def _look(model: str, options: LoadOptions) -> tuple[_Model, int | None]:
+def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
     """A model, and the bytes of a process that is about to load it."""
+    from wherry.compiler.forecast import described_folder
+
+    given = Path(model).expanduser()
+    if (given / MANIFEST).is_file():
+        return look(model, given, options), program_memory.measured(given)
+    with described_folder(model) as folder:
+        return look(model, folder, options), program_memory.measured(folder, compiler=True)
+
+
+def look(model: str, folder: Path, options: LoadOptions) -> Facts:
+    """What is known of a model.
+
+    Args:
+        model: as it was typed.
+        folder: a compiled one, or one with the model's small files.
+        options: what it would be compiled with.
+
+    Raises:
+        UsageError: an option does not fit a compiled folder.
+    """
     from wherry.compiler.export import parameters
-    from wherry.compiler.forecast import described_folder, forecast
+    from wherry.compiler.forecast import forecast
     from wherry.compiler.load import describe
 
-    folder = Path(model).expanduser()
     if (folder / MANIFEST).is_file():
         loading.resolve(model, **for_compiler(options))
         manifest = read_manifest(folder)
         described = describe(folder)
-        count = sum(map(prod, parameters(described.arch, described.config).values()))
-        found = _Model(manifest, manifest.target, manifest.quantization, described, count)
-        return found, program_memory.measured(folder)
+        shapes = parameters(described.arch, described.config, described.entries)
+        count = sum(map(prod, shapes.values()))
+        return Facts(manifest, manifest.target, manifest.quantization, described, count)
     chosen: dict[str, Any] = {**for_compiler(options)}
-    with described_folder(model) as source:
-        made = forecast(model, source, **chosen)
-        program = program_memory.measured(source, compiler=True)
-    return _Model(made, made.target, made.quantization, made.described, made.parameters), program
+    made = forecast(model, folder, **chosen)
+    return Facts(made, made.target, made.quantization, made.described, made.parameters)
 
 
-def _room(found: _Model, program: int | None) -> memory.Room:
+def _room(found: Facts, program: int | None) -> memory.Room:
     """The memory that is left when the program has been started."""
     there = memory.room(loading.device_name(found.target))
     if there.free is None or program is None:
@@ -139,7 +164,7 @@ def _room(found: _Model, program: int | None) -> memory.Room:
 
 
 def _config(
-    found: _Model, options: LoadOptions, there: memory.Room, beside: _Model | None
+    found: Facts, options: LoadOptions, there: memory.Room, beside: Facts | None
 ) -> dict[str, Any]:
     """As the engine would be set up; where memory is unknown, all contexts whole."""
     declared = beside.declared if beside else None
@@ -147,20 +172,14 @@ def _config(
     return {"kv_tokens": config["context"] * config["max_batch"], **config}
 
 
-def _largest(found: _Model, there: memory.Room, beside: _Model | None) -> int | None:
+def _largest(found: Facts, there: memory.Room, beside: Facts | None) -> int | None:
     return memory.largest_context(found.declared, there, beside.declared if beside else None)
 
 
-def _step(model: _Model, rows: int) -> int:
+def _step(model: Facts, rows: int) -> int:
     """Bytes of a step's tensors; results that nobody asks for are never touched."""
+    if "forward" not in model.described.entries:
+        return model.declared.memory["workspace"]
     has = int(model.declared.deployment["logit_rows"])
     spare = max(0, has - rows) * int(model.described.config.vocab_size) * _LOGIT_BYTES
     return model.declared.memory["workspace"] - spare
-
-
-def _kv_dtype(model: _Model) -> str:
-    """How keys and values are kept, by the bytes of a number."""
-    shape = model.described.config.attention_shape()
-    numbers = 2 * shape.kv_heads * shape.head_dim * model.declared.memory["kv_layers"]
-    size = model.declared.memory["kv_per_token"] / numbers
-    return {4: "float32", 2: "float16"}.get(int(size) if size == int(size) else 0, "int8")

@@ -12,6 +12,7 @@ from wherry.cache import Entry
 from wherry.errors import UsageError
 from wherry.locks import InUseError
 
+from . import completion
 from .listing import named, size
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -35,7 +36,7 @@ dry_run = click.option("--dry-run", is_flag=True, help="Say what would go, and l
 
 
 @click.command("rm")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.cached)
 @dry_run
 def rm_command(name: str, dry_run: bool) -> None:
     """Remove all that the cache holds of model NAME.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from wherry import running
 
 from . import interrupts, options, serving_models, serving_options
 
@@ -46,10 +49,12 @@ def serve_command(
         assert model is not None
         engine = options.opened(model, loading)
 
-    def on_ready(url: str) -> None:
-        path = "/v1" if url.startswith("http") else ""
-        click.echo(f"Serving {model or place} at {url}{path}", err=True)
+    with engine, ExitStack() as listening:
 
-    with engine:
+        def on_ready(url: str) -> None:
+            path = "/v1" if url.startswith("http") else ""
+            click.echo(f"Serving {model or place} at {url}{path}", err=True)
+            listening.enter_context(running.announced(url, str(model or place)))
+
         interrupts.raise_instead()
         serving.serve(engine, on_ready=on_ready, **given)

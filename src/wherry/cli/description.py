@@ -1,0 +1,108 @@
+"""What is known of a model from its small files, and from the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wherry import cache
+from wherry.artifact import MANIFEST
+from wherry.compiler.forecast import described_folder
+from wherry.compiler.load import Described
+from wherry.head import EmbeddingHead
+from wherry.runtime.load.options import LoadOptions
+from wherry.runtime.text.chat_template import source_of
+from wherry.runtime.tools.dialect import THINKING_VARIABLES
+from wherry.runtime.tools.families import family_of
+
+from .planned import Facts, look
+
+_LICENCES = ("LICENSE*", "LICENCE*", "COPYING*")
+_LONGEST_LICENCE = 80  # characters of a licence's own first line
+
+
+def describe(model: str, options: LoadOptions) -> dict[str, Any]:
+    """All of it, ready for JSON; "template" is the text of the chat template, or None.
+
+    Raises:
+        UsageError: an option does not fit a compiled folder.
+        ModelError: there is no such model.
+    """
+    given = Path(model).expanduser()
+    if (given / MANIFEST).is_file():
+        return _described(look(model, given, options), given, cache.entries())
+    with described_folder(model) as folder:
+        return _described(look(model, folder, options), folder, cache.entries())
+
+
+def _described(facts: Facts, folder: Path, entries: list[cache.Entry]) -> dict[str, Any]:
+    template = source_of(folder)
+    name = facts.declared.name
+    made = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
+    family = family_of(template) if template else None
+    return {
+        "name": name,
+        "architecture": facts.described.arch.name,
+        "parameters": facts.parameters,
+        "shape": _shape(facts.described),
+        "context": facts.described.config.context,
+        "licence": licence_of(folder),
+        "capabilities": _capabilities(facts.described, template),
+        "tools": family.name if family and template and "tools" in template else None,
+        "thinking": any(name in (template or "") for name in THINKING_VARIABLES),
+        "template": template,
+        "quantization": facts.quantization,
+        "target": facts.target["name"],
+        "kv_dtype": facts.kv_dtype,
+        "memory": dict(facts.declared.memory),
+        "compiled": [_compiled(entry) for entry in made],
+    }
+
+
+def _shape(described: Described) -> dict[str, int]:
+    config, attention = described.config, described.config.attention_shape()
+    return {
+        "layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "heads": config.num_attention_heads,
+        "kv_heads": attention.kv_heads,
+        "head_dim": attention.head_dim,
+        "vocab_size": config.vocab_size,
+    }
+
+
+def _capabilities(described: Described, template: str | None) -> list[str]:
+    if described.head is not None:
+        return ["embedding" if isinstance(described.head, EmbeddingHead) else "score"]
+    found = {"forward": ["completion", *(["chat"] if template else [])], "embed": ["embedding"]}
+    return [name for entry in described.entries for name in found[entry]]
+
+
+def _compiled(entry: cache.Entry) -> dict[str, Any]:
+    assert entry.manifest is not None
+    return {
+        "quantization": entry.manifest.quantization,
+        "target": entry.manifest.target["name"],
+        "bytes": sum(file.size for file in entry.manifest.files.values()),
+        "folder": str(entry.path),
+    }
+
+
+def licence_of(folder: Path) -> str | None:
+    """What README.md says at its top, as the hub wants it, else how a licence's file begins."""
+    try:
+        _, front, _ = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+        said = yaml.safe_load(front)
+    except (OSError, ValueError, yaml.YAMLError):  # ValueError: it has no such top
+        said = None
+    if isinstance(said, dict) and said.get("license"):
+        name = said.get("license_name") if said["license"] == "other" else said["license"]
+        return str(name or said["license"])
+    files = sorted(path for pattern in _LICENCES for path in folder.glob(pattern))
+    for path in files:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        if first := next((line.strip() for line in lines if line.strip()), None):
+            return first[:_LONGEST_LICENCE]
+    return None

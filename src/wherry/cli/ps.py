@@ -1,0 +1,71 @@
+"""`wherry ps`: servers that run on this machine, and what they have loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from wherry import running, settings
+from wherry.running import Server
+
+from .listing import ago, size
+
+_SECONDS = 2.0  # that a server has to answer
+
+
+@click.command("ps")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def ps_command(as_json: bool) -> None:
+    """List the servers of this machine that use this cache, and the models that they have loaded.
+
+    A server with a key tells its models if WHERRY_API_KEY is the same.
+    """
+    rows = asyncio.run(_look(running.servers()))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        click.echo("No server is running. Type: wherry serve MODEL", err=True)
+        return
+    click.echo(f"{'pid':>8}  {'url':<28} {'began':<16} {'memory':>10}  models")
+    for row in rows:
+        models = row["problem"] or ", ".join(row["models"]) or "none is loaded"
+        memory = size(row["memory"]) if row["memory"] else ""
+        began = ago(time.time() - row["began"])
+        click.echo(f"{row['pid']:>8}  {row['url']:<28} {began:<16} {memory:>10}  {models}")
+
+
+async def _look(servers: list[Server]) -> list[dict[str, Any]]:
+    return list(await asyncio.gather(*map(_row, servers)))
+
+
+async def _row(server: Server) -> dict[str, Any]:
+    """What is known of a server, and its models: those loaded, where it tells, else all."""
+    from wherry.bench.connection import Address
+    from wherry.bench.http_target import HttpTarget
+    from wherry.errors import WherryError
+
+    row: dict[str, Any] = asdict(server) | {"memory": _memory(server.pid), "problem": None}
+    row["models"] = [server.model]
+    if not server.url.startswith("http"):
+        return row
+    target = HttpTarget(Address.parse(server.url), "", settings.api_key(), _SECONDS)
+    try:
+        row["models"] = await target.loaded()
+    except WherryError as e:
+        row["problem"] = str(e).splitlines()[0]
+    finally:
+        await target.close()
+    return row
+
+
+def _memory(pid: int) -> int | None:
+    """Bytes of a process in memory; None where nobody tells."""
+    from wherry.runtime.load.program_memory import resident
+
+    return resident(process=str(pid))

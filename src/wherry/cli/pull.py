@@ -1,0 +1,36 @@
+"""`wherry pull`: everything that a run needs, made ahead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import options
+from .progress import shown
+
+
+@click.command("pull")
+@options.model
+@click.option("--only-download", is_flag=True, help="Neither convert nor compile.")
+@options.quant
+@options.kv_dtype
+@options.activations
+@options.target
+def pull_command(model: str, only_download: bool, **typed: Any) -> None:
+    """Download, convert and compile MODEL, so that `wherry run MODEL` begins at once.
+
+    Prints the folder. An interrupted download goes on where it was.
+    """
+    from wherry import settings
+    from wherry.compiler import source
+    from wherry.compiler.api import ensure_artifact
+
+    given = {name: value for name, value in typed.items() if value is not None}
+    with shown() as progress:
+        if only_download:
+            hub = settings.cache_dir() / "hub"
+            folder = source.resolve(model, cache=hub, progress=progress)
+        else:
+            folder = ensure_artifact(model, progress=progress, **given)
+    click.echo(folder)

@@ -1,0 +1,77 @@
+"""`wherry show`: what a model is."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from wherry.errors import UsageError
+
+from . import options
+from .listing import size
+
+_NAME = 14  # columns
+
+
+@click.command("show")
+@options.model
+@options.quant
+@options.kv_dtype
+@options.target
+@click.option("--template", is_flag=True, help="The chat template, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
+def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> None:
+    """Describe MODEL: architecture, template, licence, memory, and what the cache has of it.
+
+    Of hf://ORG/NAME only the small files are downloaded.
+    """
+    from . import description
+
+    loading, _ = options.split(typed)
+    found = description.describe(model, loading)
+    text = found.pop("template")
+    if template:
+        if text is None:
+            raise UsageError(f"{model} has no chat template: it completes text alone.")
+        click.echo(text)
+    elif as_json:
+        click.echo(json.dumps(found | {"template": text}, indent=2))
+    else:
+        for line in lines(found, text):
+            click.echo(line)
+
+
+def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
+    """For people."""
+    shape, memory, tools = found["shape"], found["memory"], found["tools"]
+    heads = f"{shape['heads']} heads, {shape['kv_heads']} of keys and values"
+    yield found["name"]
+    yield from _row("architecture", f"{found['architecture']}, {found['parameters']:,} parameters")
+    yield from _row("", f"{shape['layers']} layers of {shape['hidden_size']}, {heads}")
+    yield from _row("vocabulary", f"{shape['vocab_size']:,} tokens")
+    yield from _row("context", f"{found['context']:,} tokens")
+    yield from _row("licence", found["licence"] or "not said")
+    yield from _row("can", ", ".join(found["capabilities"]))
+    if template is not None:
+        calls = f"calls of tools as {tools}" if tools else "no tools"
+        thinks = "thinks if asked to" if found["thinking"] else ""
+        yield from _row("template", "; ".join(filter(None, [calls, thinks])))
+    else:
+        yield from _row("template", "none")
+    yield from _row("weights", f"{size(memory['weights'])} in {found['quantization']}")
+    cache = f"{size(memory['kv_per_token'])} a token in {found['kv_dtype']}"
+    yield from _row("memory", f"{cache}, {size(memory['workspace'])} a step, for {found['target']}")
+    for made in found["compiled"]:
+        about = f"{made['quantization']} for {made['target']}, {size(made['bytes'])}"
+        yield from _row("compiled", about)
+
+
+def _row(name: str, text: str) -> Iterator[str]:
+    wrapped = textwrap.wrap(text, 100 - _NAME - 2, break_long_words=False) or [""]
+    yield f"  {name:<{_NAME}}{wrapped[0]}".rstrip()
+    for line in wrapped[1:]:
+        yield " " * (_NAME + 2) + line
