@@ -122,11 +122,11 @@ def build_library(
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
-        mod, found = add_candidates(
-            mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
-        )
-        metadata.update(found)
-        if found:
+        if "forward" in program.entries:
+            mod, found = add_candidates(
+                mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
+            )
+            metadata.update(found)
             require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
