@@ -1,6 +1,7 @@
 #include "sampling/draw.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sampling/softmax.h"
 
@@ -44,38 +45,56 @@ Drawn Draw::from_head_and_tail(Truncation& kept, double u) {
     while (last > kept.begin() && kept.weight(last) == 0) --last;
     return {kept.id(last), kept.weight(last) / mass};
   }
-  int32_t token = from_tail(kept.vocab(), rest);
-  return {token, static_cast<double>(weights_[static_cast<size_t>(token)]) / mass};
+  Drawn drawn = from_tail(kept, rest);
+  return {drawn.token, drawn.probability / mass};
 }
 
+// Blocks without a token of the head have the sums that they have in the row.
 double Draw::weigh_tail(Truncation& kept) {
-  weights_.resize(static_cast<size_t>(kept.vocab()));
-  exponentials(kept.x(), kept.vocab(), kept.maximum(), kept.scale(), weights_.data(), nullptr);
-  int64_t elsewhere = std::max(kept.begin(), std::min(kept.vocab(), Ranking::kFirst));
-  for (int64_t i = 0; i < elsewhere; ++i) weights_[static_cast<size_t>(kept.id(i))] = 0;
-  block_sums_.clear();
-  double total = 0;
-  for (int64_t start = 0; start < kept.vocab(); start += kSoftmaxBlock) {
-    const float* block = weights_.data() + start;
-    block_sums_.push_back(sum(block, std::min(kSoftmaxBlock, kept.vocab() - start)));
-    total += block_sums_.back();
+  elsewhere_.clear();
+  int64_t count = std::max(kept.begin(), std::min(kept.vocab(), Ranking::kFirst));
+  for (int64_t i = 0; i < count; ++i) elsewhere_.push_back(kept.id(i));
+  std::sort(elsewhere_.begin(), elsewhere_.end());
+  block_sums_ = kept.block_sums();
+  size_t last = block_sums_.size();
+  for (int32_t id : elsewhere_) {
+    auto block = static_cast<size_t>(id / kSoftmaxBlock);
+    if (std::exchange(last, block) == block) continue;
+    weigh_block(kept, block);
+    block_sums_[block] = sum(weights_.data(), static_cast<int64_t>(weights_.size()));
   }
+  double total = 0;
+  for (double block : block_sums_) total += block;
   return total;
 }
 
-int32_t Draw::from_tail(int64_t vocab, double rest) const {
+void Draw::weigh_block(Truncation& kept, size_t block) {
+  int64_t start = static_cast<int64_t>(block) * kSoftmaxBlock;
+  int64_t count = std::min(kSoftmaxBlock, kept.vocab() - start);
+  weights_.resize(static_cast<size_t>(count));
+  exponentials(kept.x() + start, count, kept.maximum(), kept.scale(), weights_.data(), nullptr);
+  auto id = std::lower_bound(elsewhere_.begin(), elsewhere_.end(), start);
+  for (; id != elsewhere_.end() && *id < start + count; ++id) {
+    weights_[static_cast<size_t>(*id - start)] = 0;
+  }
+}
+
+// The token, and its weight in place of the probability.
+Drawn Draw::from_tail(Truncation& kept, double rest) {
   size_t b = 0;
   while (b + 1 < block_sums_.size() && rest >= block_sums_[b]) rest -= block_sums_[b++];
   while (block_sums_[b] <= 0) --b;  // rounding led past the last block with any weight
-  size_t start = b * static_cast<size_t>(kSoftmaxBlock), chosen = start;
-  size_t end = std::min(start + static_cast<size_t>(kSoftmaxBlock), static_cast<size_t>(vocab));
-  for (size_t i = start; i < end; ++i) {
+  weigh_block(kept, b);
+  size_t chosen = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
     auto weight = static_cast<double>(weights_[i]);
     if (weight > 0) chosen = i;
     if (rest < weight) break;
     rest -= weight;
   }
-  return static_cast<int32_t>(chosen);
+  auto first = static_cast<int64_t>(b) * kSoftmaxBlock;
+  return {static_cast<int32_t>(first) + static_cast<int32_t>(chosen),
+          static_cast<double>(weights_[chosen])};
 }
 
 }  // namespace wherry

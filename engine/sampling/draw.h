@@ -25,12 +25,15 @@ class Draw {
  private:
   Drawn from_ranks(Truncation& kept, double u);
   Drawn from_head_and_tail(Truncation& kept, double u);
-  // Weights of what is kept beyond the head; their sum.
+  // Weights of what is kept beyond the head, by block; their sum.
   double weigh_tail(Truncation& kept);
-  int32_t from_tail(int64_t vocab, double rest) const;
+  // Of one block, to weights_; 0 for what is of the head or was left out.
+  void weigh_block(Truncation& kept, size_t block);
+  Drawn from_tail(Truncation& kept, double rest);
 
-  std::vector<float> weights_;
+  std::vector<float> weights_;  // [kSoftmaxBlock]
   std::vector<double> block_sums_;
+  std::vector<int32_t> elsewhere_;  // tokens that are not of the tail, ascending
 };
 
 }  // namespace wherry

@@ -8,11 +8,22 @@
 
 namespace wherry {
 
-Logprobs::Logprobs(const float* logits, int64_t vocab, float maximum)
+namespace {
+
+double* room_for_blocks(std::vector<double>* sums, int64_t vocab) {
+  if (sums == nullptr) return nullptr;
+  sums->resize(static_cast<size_t>((vocab + kSoftmaxBlock - 1) / kSoftmaxBlock));
+  return sums->data();
+}
+
+}  // namespace
+
+Logprobs::Logprobs(const float* logits, int64_t vocab, float maximum,
+                   std::vector<double>* block_sums)
     : logits_(logits),
       vocab_(vocab),
       maximum_(maximum),
-      total_(exponentials(logits, vocab, maximum, 1, nullptr, nullptr)),
+      total_(exponentials(logits, vocab, maximum, 1, nullptr, room_for_blocks(block_sums, vocab))),
       log_total_(std::log(total_)) {}
 
 float Logprobs::of(int32_t token) const {

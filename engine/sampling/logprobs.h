@@ -12,8 +12,10 @@ using TokenLogprobs = std::vector<std::pair<int32_t, float>>;  // token id, logp
 
 class Logprobs {
  public:
-  // logits [vocab], which must outlive the object; `maximum` is their largest.
-  Logprobs(const float* logits, int64_t vocab, float maximum);
+  // logits [vocab], which must outlive the object; `maximum` is their largest. `block_sums`, if
+  // it is not null, gets the sums of each kSoftmaxBlock of exp(logit - maximum).
+  Logprobs(const float* logits, int64_t vocab, float maximum,
+           std::vector<double>* block_sums = nullptr);
 
   float of(int32_t token) const;
   // The sum of exp(logit - maximum).

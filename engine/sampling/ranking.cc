@@ -1,38 +1,51 @@
 #include "sampling/ranking.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "sampling/softmax.h"
 
 namespace wherry {
 
+namespace {
+
+// Ids of elements among which are the k largest of x [n]. As many groups hold one that reaches the
+// k-th largest of their maxima, so the k largest do, and seldom many more: the rest is not looked
+// at one by one.
+void likely(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids) {
+  std::vector<float> maxima(static_cast<size_t>(group_count(n)));
+  group_maxima(x, n, maxima.data());
+  std::vector<float> ordered = maxima;
+  std::nth_element(ordered.begin(), ordered.begin() + (k - 1), ordered.end(), std::greater<>());
+  const float least = ordered[static_cast<size_t>(k - 1)];
+  ids.clear();
+  for (size_t group = 0; group < maxima.size(); ++group) {
+    if (maxima[group] < least) continue;
+    auto g = static_cast<int64_t>(group);
+    int64_t start = g / kGroupColumns * kGroupBlock;
+    for (int64_t i = start + g % kGroupColumns; i < std::min(start + kGroupBlock, n);
+         i += kGroupColumns) {
+      if (x[i] >= least) ids.push_back(static_cast<int32_t>(i));
+    }
+  }
+}
+
+}  // namespace
+
 void rank(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids) {
   auto before = [x](int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); };
   k = std::min(k, n);
-  bool scan = k < std::min<int64_t>(n / 4, 1024);  // else a heap would be rebuilt too often
-  ids.resize(static_cast<size_t>(scan ? k : n));
-  std::iota(ids.begin(), ids.end(), 0);
-  if (!scan) {
-    if (k < n) std::nth_element(ids.begin(), ids.begin() + k, ids.end(), before);
-    ids.resize(static_cast<size_t>(k));
-    std::sort(ids.begin(), ids.end(), before);
-    return;
+  if (k > 0 && k <= group_count(n)) {
+    likely(x, n, k, ids);
+  } else {
+    ids.resize(static_cast<size_t>(k > 0 ? n : 0));
+    std::iota(ids.begin(), ids.end(), 0);
   }
-  if (k == 0) return;
-  constexpr int64_t kBlock = 256;  // looked at as a whole: most hold nothing that is large enough
-  std::make_heap(ids.begin(), ids.end(), before);  // the least likely one is in front
-  for (int64_t start = k; start < n; start += kBlock) {
-    int64_t end = std::min(start + kBlock, n);
-    if (!any_above(x + start, end - start, x[ids.front()])) continue;
-    for (int64_t i = start; i < end; ++i) {
-      if (!(x[i] > x[ids.front()])) continue;  // of equals the lower id, which came first, stays
-      std::pop_heap(ids.begin(), ids.end(), before);
-      ids.back() = static_cast<int32_t>(i);
-      std::push_heap(ids.begin(), ids.end(), before);
-    }
-  }
-  std::sort_heap(ids.begin(), ids.end(), before);
+  auto end = ids.begin() + k;
+  if (end != ids.end()) std::nth_element(ids.begin(), end, ids.end(), before);
+  ids.erase(end, ids.end());
+  std::sort(ids.begin(), ids.end(), before);
 }
 
 void Ranking::start(const float* x, int64_t n) {

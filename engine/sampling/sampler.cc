@@ -18,7 +18,7 @@ Sample StandardSampler::sample(const SamplingInput& input, const float* logits, 
                 concat("the model's logits for token ", input.tokens.size(),
                        " hold NaN or infinity: the weights or the compiled model are damaged"));
   }
-  Logprobs logprobs(logits, vocab, raw.value);
+  Logprobs logprobs(logits, vocab, raw.value, &block_sums_);
   AdjustedRow row = adjustment_.apply(input, logits, vocab, mask, raw);
   Sample result;
   result.token = row.best.index;
@@ -37,7 +37,7 @@ void StandardSampler::draw(const SamplingInput& input, const AdjustedRow& row, i
   const SamplingParams& params = input.params;
   const auto index = static_cast<uint64_t>(input.output_size());
   float scale = inverse_temperature(params, row.x, vocab, row.best.value);
-  kept_.start(row.x, vocab, row.best.value, scale, mass);
+  kept_.start(row.x, vocab, row.best.value, scale, mass, mass < 0 ? nullptr : &block_sums_);
   if (params.steers_surprise()) {
     kept_.surprise(input.state.mu());
   } else {

@@ -25,6 +25,7 @@
 #define WHERRY_ENGINE_SAMPLING_SAMPLER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "sampling/adjustment.h"
 #include "sampling/draw.h"
@@ -58,6 +59,7 @@ class StandardSampler : public Sampler {
   void truncate(const SamplingParams& params, uint64_t index);
 
   Adjustment adjustment_;
+  std::vector<double> block_sums_;  // of exp(logit - maximum)
   Truncation kept_;
   Draw draw_;
 };

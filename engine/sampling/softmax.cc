@@ -44,10 +44,11 @@ WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   return {low, high};
 }
 
-WHERRY_EACH_WIDTH int32_t count_above(const float* x, int64_t n, float threshold) {
-  int32_t count = 0;
-  for (int64_t i = 0; i < n; ++i) count += x[i] > threshold ? 1 : 0;
-  return count;
+// Of whole lines of columns.
+WHERRY_EACH_WIDTH void column_maxima(const float* x, int64_t lines, float* out) {
+  for (int64_t line = 0; line < lines; ++line, x += kGroupColumns) {
+    for (int64_t i = 0; i < kGroupColumns; ++i) out[i] = x[i] > out[i] ? x[i] : out[i];
+  }
 }
 
 // x = k ln2 + r with |r| <= ln2 / 2; e^x = 2^k e^r, e^r by its Taylor series to r^7.
@@ -97,8 +98,21 @@ WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float s
 
 }  // namespace
 
-bool any_above(const float* x, int64_t n, float threshold) {
-  return count_above(x, n, threshold) > 0;
+int64_t group_count(int64_t n) {
+  return n / kGroupBlock * kGroupColumns + std::min(n % kGroupBlock, kGroupColumns);
+}
+
+void group_maxima(const float* x, int64_t n, float* out) {
+  for (; n >= kGroupColumns; x += kGroupBlock, n -= kGroupBlock, out += kGroupColumns) {
+    std::copy(x, x + kGroupColumns, out);
+    int64_t lines = std::min(n, kGroupBlock) / kGroupColumns;
+    column_maxima(x + kGroupColumns, lines - 1, out);
+    for (int64_t i = lines * kGroupColumns; i < std::min(n, kGroupBlock); ++i) {
+      float& most = out[i % kGroupColumns];
+      most = std::max(most, x[i]);
+    }
+  }
+  if (n > 0) std::copy(x, x + n, out);
 }
 
 double sum(const float* x, int64_t n) { return sum_of(x, n); }

@@ -14,8 +14,13 @@ struct RowMaximum {
 };
 RowMaximum row_maximum(const float* x, int64_t n);
 
-// Whether one of x [n], which has no NaN, is above the threshold.
-bool any_above(const float* x, int64_t n, float threshold);
+// Maxima of groups that share x [n], which has no NaN: element i is of group
+// i / kGroupBlock * kGroupColumns + i % kGroupColumns. Groups side by side cost a pass almost
+// nothing, where neighbours in a group would. out [group_count(n)].
+constexpr int64_t kGroupColumns = 64;
+constexpr int64_t kGroupBlock = 64 * kGroupColumns;
+int64_t group_count(int64_t n);  // none is empty
+void group_maxima(const float* x, int64_t n, float* out);
 
 // e^x, relative error below 3e-7; 0 for x < -87 (so for -inf), and x <= 88.
 float exp_float(float x);

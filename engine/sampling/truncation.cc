@@ -9,7 +9,7 @@
 namespace wherry {
 
 void Truncation::start(const float* x, int64_t vocab, float maximum, float inverse_temperature,
-                       double mass) {
+                       double mass, const std::vector<double>* block_sums) {
   x_ = x;
   vocab_ = vocab;
   maximum_ = maximum;
@@ -17,6 +17,7 @@ void Truncation::start(const float* x, int64_t vocab, float maximum, float inver
   begin_ = 0;
   end_ = vocab;
   mass_ = mass;
+  sums_ = block_sums;
   ranking_.start(x, vocab);
 }
 
@@ -36,12 +37,22 @@ double Truncation::weight(int64_t rank) {
 double Truncation::mass() {
   if (mass_ >= 0) return mass_;
   if (has_tail() && begin_ == 0) {
-    mass_ = exponentials(x_, vocab_, maximum_, scale_, nullptr, nullptr);
+    sums_ = nullptr;
+    mass_ = 0;
+    for (double block : block_sums()) mass_ += block;
   } else {
     mass_ = 0;
     for (int64_t i = begin_; i < end_; ++i) mass_ += weight(i);
   }
   return mass_;
+}
+
+const std::vector<double>& Truncation::block_sums() {
+  if (sums_ != nullptr) return *sums_;
+  own_sums_.resize(static_cast<size_t>((vocab_ + kSoftmaxBlock - 1) / kSoftmaxBlock));
+  exponentials(x_, vocab_, maximum_, scale_, nullptr, own_sums_.data());
+  sums_ = &own_sums_;
+  return own_sums_;
 }
 
 void Truncation::keep(int64_t begin, int64_t end) {

@@ -4,6 +4,7 @@
 #define WHERRY_ENGINE_SAMPLING_TRUNCATION_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "sampling/ranking.h"
 
@@ -14,8 +15,10 @@ namespace wherry {
 class Truncation {
  public:
   // Everything is kept. x [vocab], with its largest, must outlive the use. `mass`: the sum of the
-  // weights (exponentials(), softmax.h) where it is known, else -1.
-  void start(const float* x, int64_t vocab, float maximum, float inverse_temperature, double mass);
+  // weights (exponentials(), softmax.h) where it is known, else -1; `block_sums`: its parts, where
+  // they are, too.
+  void start(const float* x, int64_t vocab, float maximum, float inverse_temperature, double mass,
+             const std::vector<double>* block_sums = nullptr);
 
   // Logits from maximum - n * (their standard deviation in the row) on, whatever the temperature
   // (Tang et al. 2024, arXiv:2411.07641).
@@ -45,6 +48,8 @@ class Truncation {
   double weight(int64_t rank);
   // The sum of the kept tokens' weights.
   double mass();
+  // Of the weights of all tokens, in blocks of kSoftmaxBlock.
+  const std::vector<double>& block_sums();
 
   const float* x() const { return x_; }
   int64_t vocab() const { return vocab_; }
@@ -60,6 +65,8 @@ class Truncation {
   float maximum_ = 0, scale_ = 1;
   int64_t begin_ = 0, end_ = 0;
   double mass_ = -1;  // -1: not known
+  std::vector<double> own_sums_;
+  const std::vector<double>* sums_ = nullptr;  // null: not known
   Ranking ranking_;
 };
 

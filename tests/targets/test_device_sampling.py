@@ -55,12 +55,12 @@ def core_of(folder, **config):
         core.close()
 
 
-def run(folder, requests):
+def run(folder, requests, **config):
     """Of each request its events, all in one batch; and the counters."""
     rng = np.random.default_rng(1)
-    with core_of(folder) as core:
+    with core_of(folder, **config) as core:
         for i, params in enumerate(requests):
-            prompt = rng.integers(3, VOCAB, 3 + 9 * i).tolist()
+            prompt = rng.integers(3, VOCAB, 3 + 9 * (i % 5)).tolist()
             core.add(i, prompt, replace(params, max_tokens=TOKENS))
         core.start()
         told, left = [[] for _ in requests], len(requests)
@@ -116,8 +116,23 @@ def test_what_takes_whole_rows_is_served_beside(folder):
     assert len(mixed[2]) == TOKENS + 3 + 9 * 2 - 1  # the prompt's, too
 
 
+@pytest.mark.gpu
+def test_requests_are_admitted_while_the_device_computes(folder):
+    """Those that wait for a place change no token of the others, and have their own."""
+    requests = [SamplingParams(temperature=0, user=i) for i in range(12)]
+    told, stats = run(folder, requests, max_batch=4)
+    assert 0 < stats.overlapped_seconds < stats.host_seconds
+    alone, _ = run(folder, requests)
+    for a, b in zip(told, alone, strict=True):
+        assert [e.token for e in a] == [e.token for e in b]
+
+
 @pytest.mark.cpu
 def test_libraries_of_cpus_have_no_such_entry(tmp_path):
-    save(tmp_path, "llama")
-    with core_of(compiled(tmp_path)) as core:
+    save(tmp_path, "llama", vocab_size=VOCAB)
+    library = compiled(tmp_path)
+    with core_of(library) as core:
         assert "candidates" not in core.metadata
+    _, stats = run(library, [SamplingParams(temperature=0)])
+    assert (stats.candidate_rows, stats.whole_rows) == (0, TOKENS)
+    assert (stats.readback_bytes, stats.overlapped_seconds) == (0, 0)
