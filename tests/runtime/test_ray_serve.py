@@ -142,6 +142,15 @@ def test_a_salt_has_prefixes_of_its_own(served):
         assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
 
 
+def test_a_kept_response_is_continued_by_who_keeps_it(served):
+    keeper, first = served.ask("/v1/responses", {"input": "Hello!", "max_output_tokens": 16})
+    time.sleep(12)  # as above: both ingresses know
+    for _ in range(6):
+        follow = {"input": "And?", "previous_response_id": first["id"], "max_output_tokens": 16}
+        assert served.ask("/v1/responses", follow)[0] == keeper
+        assert served.ask(f"/v1/responses/{first['id']}")[0] == keeper
+
+
 def test_a_client_that_leaves_frees_its_request(served):
     with served.open(CHAT, chat(story(200), stream=True, **{**LONG, "n": 128})) as stream:
         next(events(stream))
