@@ -139,7 +139,8 @@ class _Forwarded(Response):
     def __init__(self, path: str, head: Head, pieces: AsyncIterator[bytes]) -> None:
         self._path, self._head, self._pieces = path, head, pieces
         self.status_code = head.status
-        self.raw_headers = list(head.headers)
+        # Ray's proxy gives the request the id that the server knows it by, and says it itself.
+        self.raw_headers = [h for h in head.headers if h[0].lower() != b"x-request-id"]
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

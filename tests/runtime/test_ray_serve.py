@@ -110,6 +110,7 @@ def test_the_surface_is_the_servers(served):
     assert served.ask("/v1/models")[1]["data"][0]["id"] == "demo"
     assert served.ask(CHAT, chat("Hello!"))[1]["choices"][0]["finish_reason"] in ("stop", "length")
     with served.open(CHAT, chat("Hello!", stream=True)) as answer:
+        assert len(answer.headers.get_all("X-Request-Id")) == 1
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         assert answer.read().endswith(b"data: [DONE]\n\n")
     for path, body, status in (
