@@ -13,6 +13,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message
 
 _log = logging.getLogger(__name__)
+REPLICA_HEADER = b"x-wherry-replica"  # of an answer: who has given it
 Headers = tuple[tuple[bytes, bytes], ...]
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
@@ -32,6 +33,7 @@ class HttpRequest:
     scheme: str = "http"
     client: tuple[str, int] | None = None
     prefix: bytes = b""  # keys of the prompt's blocks; see `prompt_prefix`
+    kept: int | None = None  # key of what a replica keeps and the request names; see `kept`
 
     def scope(self) -> dict[str, Any]:
         """The ASGI scope."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -21,7 +22,8 @@ from ..server.pipeline import CLIENT_GONE, LONG_BODY
 from ..server.wire import errors
 from ..server.wire.errors import ApiError
 from ..server.wire.json_body import parse_json
-from .http_call import Head, HttpRequest
+from .http_call import REPLICA_HEADER, Head, HttpRequest
+from .kept import given, keepers, key, named
 from .last_word import last_word
 from .prompt_prefix import block_keys
 
@@ -60,6 +62,8 @@ class Ingress:
             return errors.response(e, path)
         finally:
             self._held -= len(body)
+        if keeps := given(path, head.body):
+            keepers().note(_header(head, REPLICA_HEADER), keeps)
         return _Forwarded(path, head, pieces)
 
     async def _read(self, http: Request, body: bytearray) -> None:
@@ -103,6 +107,8 @@ def _path(scope: Scope) -> str:
 
 
 async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
+    long = len(body) > LONG_BODY
+    prefix, kept = await asyncio.to_thread(_wants, path, body) if long else _wants(path, body)
     return HttpRequest(
         method=scope["method"],
         path=path,
@@ -111,17 +117,20 @@ async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
         body=body,
         scheme=scope.get("scheme", "http"),
         client=tuple(scope["client"]) if scope.get("client") else None,
-        prefix=await asyncio.to_thread(_prefix, body) if len(body) > LONG_BODY else _prefix(body),
+        prefix=prefix,
+        kept=kept,
     )
 
 
-def _prefix(body: bytes) -> bytes:
-    if not body[:64].lstrip().startswith(b"{"):
-        return b""
-    try:
-        return block_keys(parse_json(body))
-    except WherryError:  # the replica's server says what is wrong with it
-        return b""
+def _wants(path: str, body: bytes) -> tuple[bytes, int | None]:
+    """What a replica should have for a request: its prompt's blocks, and what it names."""
+    fields = None
+    if body[:64].lstrip().startswith(b"{"):
+        # What is wrong with it, the replica's server says.
+        with contextlib.suppress(WherryError):
+            fields = parse_json(body)
+    name = named(path, fields)
+    return block_keys(fields), None if name is None else key(name)
 
 
 class _Forwarded(Response):
@@ -130,7 +139,8 @@ class _Forwarded(Response):
     def __init__(self, path: str, head: Head, pieces: AsyncIterator[bytes]) -> None:
         self._path, self._head, self._pieces = path, head, pieces
         self.status_code = head.status
-        self.raw_headers = list(head.headers)
+        # Ray's proxy gives the request the id that the server knows it by, and says it itself.
+        self.raw_headers = [h for h in head.headers if h[0].lower() != b"x-request-id"]
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,10 +165,14 @@ class _Forwarded(Response):
         Raises:
             RuntimeError: the answer is no stream of events or lines; it must not look complete.
         """
-        named = {name.lower(): value.decode("latin-1") for name, value in self._head.headers}
-        if (last := last_word(named.get(b"content-type", ""), self._path)) is None:
+        if (last := last_word(_header(self._head, b"content-type"), self._path)) is None:
             raise RuntimeError("A replica was lost in the middle of an answer")
         return last
+
+
+def _header(head: Head, wanted: bytes) -> str:
+    values = (value for name, value in head.headers if name.lower() == wanted)
+    return next(values, b"").decode("latin-1")
 
 
 async def _send(send: Send, body: bytes, *, more: bool = True) -> None:

@@ -20,8 +20,10 @@ class Options(BaseModel):
     load: dict[str, Any] = Field(
         default_factory=dict
     )  # of LoadOptions: quant, context, max_batch..
-    cors: list[str] = Field(default_factory=list)  # see create_app, as the next four
+    cors: list[str] = Field(default_factory=list)  # see create_app, as the next six
     hosts: list[str] = Field(default_factory=list)
+    keys: str | None = None  # a file on each machine; its limits are those of one replica
+    request_timeout: float | None = Field(None, gt=0)  # seconds
     max_body: int = Field(MAX_BODY, ge=1)  # bytes
     max_queue: int = Field(MAX_QUEUE, ge=0)
     stuck_seconds: float = Field(STUCK_SECONDS, gt=0)  # then a replica is replaced

@@ -15,14 +15,15 @@ from wherry import settings
 from ..engine import MLCEngine
 from ..load.options import checked
 from ..server.app import create_app
-from .http_call import Head, HttpRequest, answers, check_health
+from .http_call import REPLICA_HEADER, Head, HttpRequest, answers, check_health
+from .kept import Keepers, given
 from .options import Options
 from .prefix_memory import PrefixMemory, report
 from .prompt_prefix import unpacked
 
 _log = logging.getLogger(__name__)
 REPORTED, REPORTED_OF_ONE = 4096, 128  # blocks that routers are told of, and of one prompt
-REPLICA_HEADER = b"x-wherry-replica"  # who has answered
+_KEPT = 1024  # responses and conversations that routers are told of
 
 
 class Replica:
@@ -36,6 +37,7 @@ class Replica:
     def __init__(self, options: Options, api_key: str | None) -> None:
         self._name = str(serve.get_replica_context().replica_id.unique_id)
         self._options = options
+        self._keeps = Keepers()
         self._requests = 0  # under way
         self._sent: PrefixMemory[str] = PrefixMemory(REPORTED)
         self._has_disk = bool(options.load.get("prefix_cache_dir"))
@@ -44,10 +46,12 @@ class Replica:
             self._engine,
             model_name=options.model_name,
             api_key=api_key or settings.api_key(),
+            keys=options.keys,
             cors=options.cors,
             hosts=options.hosts,
             max_body=options.max_body,
             max_queue=options.max_queue,
+            request_timeout=options.request_timeout,
             stuck_seconds=options.stuck_seconds,
         )
 
@@ -57,7 +61,10 @@ class Replica:
         self._requests += 1
         try:
             async for piece in answers(self._app, request, self._interval):
-                yield self._signed(piece) if isinstance(piece, Head) else piece
+                if isinstance(piece, Head):
+                    self._keeps.note(self._name, given(request.path, piece.body))
+                    piece = self._signed(piece)
+                yield piece
         finally:
             self._requests -= 1
 
@@ -76,7 +83,8 @@ class Replica:
     def record_routing_stats(self) -> dict[str, Any]:
         """What routers may know of this replica; Ray Serve asks every few seconds."""
         newest = self._sent.newest(self._name, REPORTED)
-        return report(newest, None if self._has_disk else self._cache_tokens())
+        blocks = report(newest, None if self._has_disk else self._cache_tokens())
+        return blocks | {"kept": self._keeps.newest(self._name, _KEPT)}
 
     def _cache_tokens(self) -> int:
         stats = self._engine.loaded.dispatcher.snapshot().stats

@@ -15,6 +15,7 @@ import pytest
 import wherry
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.ray_serve.http_call import Head, HttpRequest, answers, check_health
+from wherry.runtime.ray_serve.kept import Keepers, given, key, named
 from wherry.runtime.ray_serve.last_word import last_word
 from wherry.runtime.ray_serve.prefix_memory import PrefixMemory, best, hear, report
 from wherry.runtime.ray_serve.prompt_prefix import BLOCK, MOST_BLOCKS, block_keys, unpacked
@@ -238,6 +239,53 @@ def test_routers_hear_what_replicas_were_sent():
     hear(memory, "b", {})  # has not said anything yet
     hear(memory, "c", report([], cache_tokens=None))
     assert len(memory) == 18
+
+
+@pytest.mark.parametrize(
+    "path, body, name",
+    [
+        ("/v1/responses", {"previous_response_id": "resp_1", "input": "Hi"}, "resp_1"),
+        ("/v1/responses", {"conversation": "conv_1", "input": "Hi"}, "conv_1"),
+        ("/v1/responses", {"conversation": {"id": "conv_1"}, "input": "Hi"}, "conv_1"),
+        ("/v1/responses/resp_1/input_items", None, "resp_1"),
+        ("/v1/conversations/conv_1", {"metadata": {}}, "conv_1"),
+        ("/v1/responses", {"input": "Hi"}, None),
+        ("/v1/responses", {"previous_response_id": 5}, None),
+        ("/v1/chat/completions", {"previous_response_id": "resp_1"}, None),
+    ],
+)
+def test_what_a_request_wants_to_be_continued(path, body, name):
+    assert named(path, body) == name
+
+
+async def test_who_has_answered_is_who_keeps_it(app):
+    created = await pieces_of(app, post("/v1/responses", {"input": "Hi"}))
+    streamed = await pieces_of(app, post("/v1/responses", {"input": "Hi", "stream": True}))
+    conversation = await pieces_of(app, post("/v1/conversations", {}))
+    plain = await pieces_of(app, post("/v1/completions", {"prompt": "Hi"}))
+    keepers = Keepers()
+    for i, (path, (head, *_)) in enumerate(
+        [
+            ("/v1/responses", created),
+            ("/v1/responses", streamed),
+            ("/v1/conversations", conversation),
+        ]
+    ):
+        keepers.note(f"replica {i}", given(path, head.body))
+    assert given("/v1/completions", plain[0].body) == []
+    ids = [
+        json.loads(created[0].body)["id"],
+        json.loads(streamed[0].body.split(b"data: ")[1].split(b"\n")[0])["response"]["id"],
+        json.loads(conversation[0].body)["id"],
+    ]
+    there = [f"replica {i}" for i in range(3)]
+    assert [keepers.of(key(name), there) for name in ids] == there
+    assert keepers.of(key(ids[0]), there[1:]) is None  # it is gone
+    other = Keepers()
+    other.hear("replica 0", {"kept": keepers.newest("replica 0", 9)})
+    assert other.of(key(ids[0]), there) == "replica 0"
+    keepers.forget_others(["replica 1"])
+    assert [keepers.of(key(name), there) for name in ids] == [None, "replica 1", None]
 
 
 def test_the_last_word_of_a_stream():

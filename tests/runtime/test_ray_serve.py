@@ -110,6 +110,7 @@ def test_the_surface_is_the_servers(served):
     assert served.ask("/v1/models")[1]["data"][0]["id"] == "demo"
     assert served.ask(CHAT, chat("Hello!"))[1]["choices"][0]["finish_reason"] in ("stop", "length")
     with served.open(CHAT, chat("Hello!", stream=True)) as answer:
+        assert len(answer.headers.get_all("X-Request-Id")) == 1
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         assert answer.read().endswith(b"data: [DONE]\n\n")
     for path, body, status in (
@@ -140,6 +141,15 @@ def test_a_salt_has_prefixes_of_its_own(served):
     for salt in ("a", "b"):
         _, answer = served.ask(CHAT, chat(story(100), cache_salt=salt))
         assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_a_kept_response_is_continued_by_who_keeps_it(served):
+    keeper, first = served.ask("/v1/responses", {"input": "Hello!", "max_output_tokens": 16})
+    time.sleep(12)  # as above: both ingresses know
+    for _ in range(6):
+        follow = {"input": "And?", "previous_response_id": first["id"], "max_output_tokens": 16}
+        assert served.ask("/v1/responses", follow)[0] == keeper
+        assert served.ask(f"/v1/responses/{first['id']}")[0] == keeper
 
 
 def test_a_client_that_leaves_frees_its_request(served):
