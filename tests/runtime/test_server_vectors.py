@@ -256,7 +256,8 @@ class TestOllama:
         text = "cat " * 3000
         with live(loaded) as url:
             status, answer = post(f"{url}/api/embed", model="small", input=[text, "one"])
-            assert status == 200 and answer["prompt_eval_count"] > 512
+            assert status == 200, answer
+            assert answer["prompt_eval_count"] > 512
             whole = loaded.tokenizer.encode(text)
             assert core.added[0][0] == whole[:512]
             status, answer = post(f"{url}/api/embed", model="small", input=text, truncate=False)

@@ -36,10 +36,11 @@ class _Fields(ShowRequest):
 
 
 class OllamaEmbedRequest(_Fields):
-    """POST /api/embed. A text that is too long is an error, also with `truncate`."""
+    """POST /api/embed."""
 
     input: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     dimensions: int | None = Field(None, ge=1, le=2**20)
+    truncate: bool = True  # a text that is too long loses its end; else it is an error
 
 
 class OllamaEmbeddingsRequest(_Fields):
@@ -82,7 +83,11 @@ class Asked:
 def embed(body: Any) -> Asked:
     """A body of /api/embed; raises RequestError."""
     fields = validated(OllamaEmbedRequest, body)
-    sent = {"input": fields.input or [], "dimensions": fields.dimensions}
+    sent = {
+        "input": fields.input or [],
+        "dimensions": fields.dimensions,
+        "truncate": fields.truncate,
+    }
     return _asked(fields, sent, single=False)
 
 
