@@ -16,6 +16,7 @@ from wherry.runtime import MLCEngine, create_app
 from ..conftest import TEMPLATE, core_of
 from ..live_server import live
 from .small_catalog import MB, Loads, catalog
+from .test_openapi import document_of, holds, validator
 
 TEXT = "Hello, wörld 🎉!"
 HI = [{"role": "user", "content": "the cat"}]
@@ -435,3 +436,25 @@ def test_abilities_are_told_by_the_template(tmp_path):
         client = AnyClient(create_app(models), base_url="http://localhost")
         shown = client.post("/api/show", json={"model": "a"}).json()
     assert shown["capabilities"] == ["completion", "thinking", "tools"]
+
+
+def test_suffix(make, asked, client):
+    """The way to fill a gap is tested with completions; here, that it is asked for."""
+    body = {"prompt": "the", "suffix": "sat", "stream": False}
+    error(client.post("/api/generate", json=body), 400, "suffix is not supported by this model")
+    assert asked("/api/generate", prompt="the cat", suffix="").json()["response"] == TEXT
+
+
+def test_answers_are_as_the_document_says(client):
+    document = document_of(client)
+    for path in ("/api/version", "/api/tags", "/api/ps"):
+        holds(document, path, "get", client.get(path))
+    ask = {"messages": HI, "prompt": "a", "input": "a"}
+    for path in ("/api/chat", "/api/generate", "/api/embed", "/api/embeddings", "/api/show"):
+        for body in (ask | {"stream": False}, {"stream": False}, {"model": "x"}, {"model": 3}):
+            holds(document, path, "post", client.post(path, json=body))
+    holds(document, "/api/pull", "post", client.post("/api/pull", json={"model": "a/b"}))
+    chunk = document["paths"]["/api/chat"]["post"]["responses"]["200"]["content"]
+    schema = chunk["application/x-ndjson"]["schema"]["contentSchema"]
+    for line in lines(client.post("/api/chat", json={"messages": HI})):
+        validator(document, schema).validate(line)
