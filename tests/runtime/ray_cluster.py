@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_START_SECONDS = 300
+_START_SECONDS = 600
 
 
 def make_venv(folder: Path) -> Path:
