@@ -20,7 +20,8 @@ _IN_JSON = (
     '{"name": "NAME", "arguments": {...}}. To call several, answer with a list of such objects.'
 )
 _AS_HERE = (
-    "To call a function, write exactly this, with its name and its arguments as JSON: {example}."
+    "To call a function, write this, with what is meant in place of the words in capitals, and "
+    "nothing after it:\n{example}\n"
 )
 
 

@@ -88,8 +88,8 @@ class Format(ABC):
         markers: texts that may be special tokens, which readers have to see.
         bare: whether calls may also stand at the very beginning without any of `begins`.
         silent: texts that are left out wherever they stand.
-        example: how a call is written, for models that are told of tools in words alone; "" if they
-            are better told of another format.
+        example: how a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it, for models that
+            are told of tools in words alone; "" if they are better told of another format.
     """
 
     begins: tuple[str, ...] = ()

@@ -57,8 +57,9 @@ class Headed(Format):
     def example(self) -> str:  # type: ignore[override]
         """See Format."""
         end = self.end[0] if self.end else ""
-        call = f"{self.begin}{self.before}NAME{self.middle[0]}{{ARGUMENTS}}{end}"
-        return f"{self.section}{call}{self.section_end}" if self.section else ""
+        number = f"{self.tag}0" if self.whole_id else ""
+        call = f"{self.begin}{self.before}NAME{number}{self.middle[0]}{{ARGUMENTS}}{end}"
+        return f"{self.section}{call}{self.section_end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
