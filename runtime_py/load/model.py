@@ -84,7 +84,7 @@ class LoadedModel:
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
             defaults=defaults or {},
             compile_grammar=self._compile_grammar,
-            dialect=Dialect(template, tool_format) if template else None,
+            dialect=Dialect(template, tool_format, tokenizer.knows) if template else None,
         )
         self.dispatcher = Dispatcher(core)
         self.entries: tuple[str, ...] = tuple(core.metadata.get("entries", ("forward",)))

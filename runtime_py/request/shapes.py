@@ -227,6 +227,8 @@ _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
 }
 
+_INSTEAD = {"functions": " (send 'tools')", "function_call": " (send 'tool_choice')"}
+
 R = TypeVar("R", bound=RequestShape)
 V = TypeVar("V", bound=BaseModel)
 
@@ -282,7 +284,7 @@ def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> Non
     if refused:
         raise RequestError(
             "Not supported, and leaving it out would change the answer: "
-            + ", ".join(f"{name!r}" for name in refused),
+            + ", ".join(f"{name!r}{_INSTEAD.get(name, '')}" for name in refused),
             param=refused[0],
             code="unsupported_parameter",
         )

@@ -179,6 +179,10 @@ class Tokenizer:
         """Whether a name is that of a special token."""
         return self.special_id(name) is not None
 
+    def knows(self, name: str) -> bool:
+        """Whether a name is that of a token, special or not."""
+        return self.backend.token_to_id(name) is not None
+
     def special_id(self, name: str) -> int | None:
         """The special token of a name; None if there is none."""
         found = self.backend.token_to_id(name)

@@ -13,9 +13,15 @@ from .dialect import Dialect
 
 _PREAMBLE = (
     "You can call functions. Each line here describes one, as JSON:\n{tools}\n\n"
+    "{how} You get the results in the next message. Where no function helps, answer in words."
+)
+_IN_JSON = (
     "To call a function, answer with nothing but a JSON object of its name and its arguments: "
-    '{{"name": "NAME", "arguments": {{...}}}}. To call several, answer with a list of such '
-    "objects. You get the results in the next message. Where no function helps, answer in words."
+    '{"name": "NAME", "arguments": {...}}. To call several, answer with a list of such objects.'
+)
+_AS_HERE = (
+    "To call a function, write this, with what is meant in place of the words in capitals, and "
+    "nothing after it:\n{example}\n"
 )
 
 
@@ -33,9 +39,10 @@ def conversation(
     """
     names = _names_of_calls(messages)
     plain = [_plain(m, i, names, dialect) for i, m in enumerate(messages)]
+    if not dialect.takes_calls:
+        plain = _without_calls(plain)
     if dialect.native:
         return plain
-    plain = _without_calls(plain)
     return _with_preamble(plain, tools, dialect) if tools else plain
 
 
@@ -132,7 +139,9 @@ def _with_preamble(
     messages: Sequence[dict[str, Any]], tools: Sequence[Tool], dialect: Dialect
 ) -> list[dict[str, Any]]:
     lines = (json.dumps(described(tool)["function"], ensure_ascii=False) for tool in tools)
-    text = _PREAMBLE.format(tools="\n".join(lines))
+    example = dialect.family.format.example
+    how = _AS_HERE.format(example=example) if example else _IN_JSON
+    text = _PREAMBLE.format(tools="\n".join(lines), how=how)
     role = "system" if dialect.takes_system else "user"  # that tells of tools
     made = [dict(m) for m in messages]
     if role == "user":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from ..request.errors import RequestError
 from ..text.chat_template import ChatTemplate
-from .families import GENERIC, Family, family_of, named
+from .families import GENERIC, Family, family_of, family_of_tokens, named
 from .reasoning import Thoughts, thoughts_of
 
 _TOOL_VARIABLES = ("tools", "xml_tools", "functions")  # under which templates look for tools
@@ -23,22 +23,35 @@ class Dialect:
     Args:
         template: the model's.
         tool_format: name of the family; None: it is found.
+        known: whether a name is that of a token. A template that prints tools and does not say how
+            they are called leaves it to the tokens that calls begin with.
 
     Attributes:
         family: how calls are written.
         thoughts: the marks of reasoning; None: the model does not think in marks.
-        native: whether the template says how tools are called; else the conversation must.
+        native: whether the template tells the model of tools; else the conversation must.
 
     Raises:
         UsageError: there is no family of this name.
     """
 
-    def __init__(self, template: ChatTemplate, tool_format: str | None = None) -> None:
+    def __init__(
+        self,
+        template: ChatTemplate,
+        tool_format: str | None = None,
+        known: Callable[[str], bool] = lambda name: False,
+    ) -> None:
         self._template = template
         self.native = bool(self._tool_variables)
-        found = family_of(template.source) if self.native else GENERIC
-        self.family: Family = named(tool_format) if tool_format else found
+        self.family: Family = named(tool_format) if tool_format else self._found(known)
         self.thoughts: Thoughts | None = thoughts_of(template.source)
+
+    def _found(self, known: Callable[[str], bool]) -> Family:
+        """A family that the model was trained on, or one that it can be told of."""
+        found = family_of(self._template.source)
+        if self.native:
+            return family_of_tokens(known) if found is GENERIC else found
+        return found if found.format.example else GENERIC
 
     @cached_property
     def _tool_variables(self) -> list[str]:
@@ -64,6 +77,11 @@ class Dialect:
         if _NEEDLE in as_object and f"{{'{_NEEDLE}'" not in as_object:
             return False
         return _NEEDLE in self._tried(_with_call(json.dumps(arguments)))
+
+    @cached_property
+    def takes_calls(self) -> bool:
+        """Whether the template prints earlier calls; else they have to be texts."""
+        return self.native or _NEEDLE in self._tried(_with_call({_NEEDLE: "x"})) or self.takes_text
 
     @cached_property
     def takes_system(self) -> bool:

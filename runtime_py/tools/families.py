@@ -228,6 +228,14 @@ def family_of(template: str) -> Family:
     return next((f for f in FAMILIES if all(sign in template for sign in f.signs)), GENERIC)
 
 
+def family_of_tokens(known: Callable[[str], bool]) -> Family:
+    """The family whose signs are all tokens of a model; GENERIC if there is none."""
+    for family in FAMILIES:
+        if all(map(known, family.signs)):
+            return family
+    return GENERIC
+
+
 def named(name: str) -> Family:
     """The family of this name.
 

@@ -88,12 +88,15 @@ class Format(ABC):
         markers: texts that may be special tokens, which readers have to see.
         bare: whether calls may also stand at the very beginning without any of `begins`.
         silent: texts that are left out wherever they stand.
+        example: how a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it, for models that
+            are told of tools in words alone; "" if they are better told of another format.
     """
 
     begins: tuple[str, ...] = ()
     markers: tuple[str, ...] = ()
     bare: bool = False
     silent: tuple[str, ...] = ()
+    example: str = ""
 
     @abstractmethod
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:

@@ -217,7 +217,7 @@ def test_wrong_arguments_are_all_named(engine):
         engine.chat.completions.create(messages=HI, max_token=3)
     with pytest.raises(RequestError, match=r"tools\[0\].type"):
         engine.chat.completions.create(messages=HI, tools=[{"type": "custom", "custom": {}}])
-    with pytest.raises(RequestError, match="'functions'"):
+    with pytest.raises(RequestError, match=r"'functions' \(send 'tools'\)"):
         engine.chat.completions.create(messages=HI, functions=[{"name": "f"}])
     with pytest.raises(RequestError, match="prompt is empty"):
         engine.completions.create(prompt="")

@@ -36,6 +36,11 @@ class Braces(Format):
         """See Format."""
         return (self.begin, self.end, self.quote)
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        return f"{self.begin}call:NAME{{KEY:VALUE}}{self.end}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         yield from s.space()

@@ -53,6 +53,14 @@ class Headed(Format):
         texts = (*self.begins, self.before, self.tag, *self.middle, *self.end, self.section_end)
         return tuple(t for t in texts if t)
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        end = self.end[0] if self.end else ""
+        number = f"{self.tag}0" if self.whole_id else ""
+        call = f"{self.begin}{self.before}NAME{number}{self.middle[0]}{{ARGUMENTS}}{end}"
+        return f"{self.section}{call}{self.section_end}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         if begin != self.begin:

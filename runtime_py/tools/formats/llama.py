@@ -36,6 +36,11 @@ class Bare(Format):
         """See Format."""
         return self.begins
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        return "" if self.fences else f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         known = None if begin else tools.schemas

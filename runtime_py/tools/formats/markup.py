@@ -63,6 +63,16 @@ class Markup(Format):
         all_of = (self.outer, self.outer_end, self.call, self.call_end, self.key, self.ended)
         return tuple(t for t in (*all_of, *self.keyed) if t and t != ">")
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        typed = '" string="true"' if self.typed else ""
+        keyed, pad = self.line.join(self.keyed), self.pad
+        element = f"{self.key}KEY{typed}{keyed}{pad}VALUE{pad}{self.ended}{self.line}"
+        name = f"{self.line}{self.call}NAME{self.named}{self.line}" if self.call else "NAME"
+        end = f"{self.call_end}{self.line}" if self.call else ""
+        return f"{self.outer}{name}{element}{end}{self.outer_end}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         if self.call and begin != self.call:

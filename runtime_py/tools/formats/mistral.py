@@ -25,6 +25,11 @@ class Mistral(Format):
     begins = ("[TOOL_CALLS]",)
     markers = ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]")
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        return (_NAMED if self.named else _LIST).example
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         kind = _LIST if (yield from s.space()) in "[{" else _NAMED

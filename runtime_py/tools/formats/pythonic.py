@@ -41,6 +41,12 @@ class Pythonic(Format):
         """See Format."""
         return (*self.begins, *((self.end,) if self.end else ()))
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        call = "[NAME(KEY=VALUE)]" if self.brackets else "NAME(KEY=VALUE)"
+        return f"{''.join(self.begins[:1])}{call}{self.end}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         listed = (yield from s.space()) == "["

@@ -44,6 +44,13 @@ class Tagged(Format):
         """See Format."""
         return (*self.begins, *((self.end,) if self.end else ()))
 
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """See Format."""
+        call = f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
+        call = f"[{call}]" if self.listed else call
+        return f"{self.begins[0]}{self.space}{call}{self.space}{self.end}"
+
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         form = replace(self.form, end=self.end)

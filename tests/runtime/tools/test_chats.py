@@ -1,5 +1,7 @@
 """Chats with tools and reasoning over the scripted core: what the model sees, what clients get."""
 
+# ruff: noqa: RUF001 - marks of DeepSeek
+
 from __future__ import annotations
 
 import json
@@ -11,6 +13,7 @@ from wherry.runtime import MLCEngine, RequestError
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.request.shapes import ChatRequest, ignored, parse
 from wherry.runtime.text.chat_template import ChatTemplate
+from wherry.runtime.text.detokenizer import detokenizer
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers
@@ -181,6 +184,35 @@ def test_a_template_that_knows_no_tools(engine):
     assert prompt_of(it).startswith("<|user|>You can call functions.")
 
 
+def test_a_template_that_prints_calls_and_no_tools(engine):
+    """DeepSeek's: the model knows its own format, and is told of tools in words."""
+    begin, sep, end = "<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁calls▁end｜>"
+    call = f"<｜tool▁call▁begin｜>%s{sep}%s<｜tool▁call▁end｜>"
+    template = PLAIN.replace(
+        "{% endfor %}",
+        f"{{% for c in m.tool_calls or [] %}}{begin}<｜tool▁call▁begin｜>"
+        f"{{{{ c.function.name }}}}{sep}"
+        "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}",
+    )
+    said = begin + call % ("weather", '{"city": "Oslo"}') + end
+    it = engine(said, template=template, specials=[begin, sep, end])
+    message = ask(it).choices[0].message
+    assert message.tool_calls[0].function.arguments == '{"city": "Oslo"}'
+    assert f"{begin}{call % ('NAME', '{ARGUMENTS}')}{end}" in prompt_of(it)
+    ask(it, messages=[*ASK, message.model_dump(), {"role": "tool", "content": "sun"}])
+    assert begin + (call % ("weather", '{"city": "Oslo"}')).partition("<｜tool▁call▁end")[0] in (
+        prompt_of(it)
+    )
+    assert "<|tool|>sun" in prompt_of(it)
+
+
+def test_tokens_tell_where_the_template_does_not(engine):
+    template = "{{ tools }}" + PLAIN
+    said = "<|tool_call_start|>[now(a='b')]<|tool_call_end|>"
+    it = engine(said, template=template, specials=["<|tool_call_start|>", "<|tool_call_end|>"])
+    assert ask(it).choices[0].message.tool_calls[0].function.arguments == '{"a": "b"}'
+
+
 def test_marks_that_are_special_tokens_are_seen(engine):
     """The detokenizer leaves special tokens out; those that a parser needs it writes."""
     text = '[TOOL_CALLS]now[ARGS]{"a": "</s>"}'
@@ -322,3 +354,27 @@ def test_a_harmony_model(engine):
     it = engine(said + "<|channel|>final<|message|>Yes.", template=template, specials=marks)
     message = it.chat.completions.create(messages=ASK).choices[0].message
     assert (message.content, message.reasoning_content) == ("Yes.", "Hm.")
+
+
+def test_reasoning_between_special_tokens(engine):
+    """A character that a special token cuts is given out before the token's name."""
+    template = PLAIN + "{# [THINK] [/THINK] #}"
+    it = engine("[THINK]Hm 🎉[/THINK]Yes.", template=template, specials=["[THINK]", "[/THINK]"])
+    answer = ask(it, tools=None)
+    message = answer.choices[0].message
+    assert (message.reasoning_content, message.content) == ("Hm 🎉", "Yes.")
+    tokens = it.loaded.tokenizer.encode("[THINK]Hm 🎉[/THINK]")
+    assert answer.usage.completion_tokens_details.reasoning_tokens == len(tokens)
+    left = ask(it, tools=None, reasoning_format="none").choices[0].message.content
+    assert left == "[THINK]Hm 🎉[/THINK]Yes."
+
+
+def test_a_cut_character_before_a_visible_token():
+    backend = small_tokenizers.byte_level()
+    backend.add_special_tokens([AddedToken("[A]", special=True)])
+    tokenizer = Tokenizer(backend)
+    mark = tokenizer.special_id("[A]")
+    made = detokenizer(tokenizer, visible=[mark])
+    first, *_ = tokenizer.encode("🎉")
+    texts = [made.push(i) for i in (first, mark, *tokenizer.encode("é"), mark)]
+    assert "".join(texts) + made.flush() == "\N{REPLACEMENT CHARACTER}[A]é[A]"

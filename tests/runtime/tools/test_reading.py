@@ -157,6 +157,21 @@ def test_one_call_is_enough(w):
     assert parser.done
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_is_a_call(name):
+    """What a model is told that has to be told in words."""
+    example = named(name).format.example
+    if name in ("harmony", "json"):
+        assert example == ""
+        return
+    for word, meant in (("NAME", "now"), ("{ARGUMENTS}", '{"a": 1}'), ("KEY", "a"), ("VALUE", "1")):
+        example = example.replace(word, meant)
+    message = of(name, example)
+    assert [c.name for c in message.calls] == ["now"]
+    assert message.text == ""
+    assert json.loads(message.calls[0].arguments) in ({"a": 1}, {"a": "1"})
+
+
 def test_a_family_by_its_name():
     assert {f.name for f in FAMILIES} <= set(NAMES)
     assert named("hermes").name == "hermes"

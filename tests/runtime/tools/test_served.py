@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import jsonschema
@@ -9,7 +10,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from wherry.runtime import MLCEngine, RequestError
+from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers
@@ -170,6 +171,25 @@ def test_without_strict_tools_nothing_is_held(make):
     engine = MLCEngine.of(model)
     engine.chat.completions.create(messages=ASK, tools=TOOLS)
     assert core_of(model).added[-1][1].grammar is None
+
+
+def test_the_asynchronous_engine(make):
+    engine = AsyncMLCEngine.of(make(f"<think>Hm.</think>So.{CALL}", template=TEMPLATE))
+
+    async def both():
+        fields = {"messages": ASK, "tools": TOOLS}
+        answer = await engine.chat.completions.create(**fields)
+        stream = await engine.chat.completions.create(**fields, stream=True)
+        return answer.choices[0], [chunk.choices[0] async for chunk in stream]
+
+    whole, chunks = asyncio.run(both())
+    assert (whole.message.reasoning_content, whole.message.content) == ("Hm.", "So.")
+    calls = [call for c in chunks for call in c.delta.tool_calls or ()]
+    assert calls[0].function.name == whole.message.tool_calls[0].function.name == "weather"
+    text = "".join(call.function.arguments for call in calls)
+    assert text == whole.message.tool_calls[0].function.arguments == '{"city": "Oslo"}'
+    assert "".join(c.delta.reasoning or "" for c in chunks) == "Hm."
+    assert chunks[-1].finish_reason == whole.finish_reason == "tool_calls"
 
 
 def test_parse_with_a_pydantic_model(client):
