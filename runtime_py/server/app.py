@@ -84,16 +84,13 @@ def create_app(
     else:
         served = engine
     served.limit_queues(max_queue)
-    models = Permitted(served)
-    life = Life()
+    if not isinstance(keys, KeyRing):
+        keys = KeyRing(api_key, Path(keys) if keys else None)
+    models, life = Permitted(served), Life()
     status = Status(models, life, stuck_seconds)
-    metrics = RequestMetrics(life)
-    exposition = Exposition(metrics, EngineMetrics(models))
     app = FastAPI(title="Wherry", openapi_url=None)
     app.state.life, app.state.status = life, status
     server_errors.install(app)
-    if not isinstance(keys, KeyRing):
-        keys = KeyRing(api_key, Path(keys) if keys else None)
     app.add_middleware(
         Gate,
         keys=keys,
@@ -103,20 +100,20 @@ def create_app(
         request_timeout=request_timeout,
     )
     if cors:  # before the gate: a browser's preflight carries no key
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(cors),
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["*"],
-            allow_private_network=True,  # a page of the Internet asks whether it may come in
-            expose_headers=EXPOSED,
-        )
+        _allow_pages(app, cors)
+    document, metrics = OpenApi(models, has_keys=bool(keys)), RequestMetrics(life)
+    exposition = Exposition(metrics, EngineMetrics(models))
+    pull = Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull)
+    operation: list[Group] = [status, MetricsPage(models, exposition), document, pull]
+    paths = _add_routes(app, status, document, [*operation, *_protocols(models)])
+    watchers = (metrics, access_log.write, Tracing())
+    app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)  # outermost
+    return app
+
+
+def _protocols(models: Models) -> list[Group]:
     pipeline, memory = Pipeline(models), Memory()
-    document = OpenApi(models, has_keys=bool(keys))
-    groups = (
-        status,
-        MetricsPage(models, exposition),
-        document,
+    return [
         OpenAI(pipeline),
         Vectors(pipeline),
         Responses(pipeline, memory),
@@ -126,12 +123,18 @@ def create_app(
         Ollama(pipeline),
         OllamaEmbeddings(pipeline),
         OllamaModels(models),
-        Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull),
+    ]
+
+
+def _allow_pages(app: FastAPI, origins: Sequence[str]) -> None:
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        allow_private_network=True,  # a page of the Internet asks whether it may come in
+        expose_headers=EXPOSED,
     )
-    paths = _add_routes(app, status, document, groups)
-    watchers = (metrics, access_log.write, Tracing())
-    app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)  # outermost
-    return app
 
 
 def _add_routes(

@@ -137,7 +137,8 @@ def _about_route(request: Request, error: HTTPException) -> ApiError:
 
 
 def _methods(request: Request) -> list[str]:
-    """Of all routes of a path: Starlette tells those of the first."""
-    routes = [r for r in request.app.routes if isinstance(r, Route)]
-    fitting = [r for r in routes if r.path_regex.match(request.scope["path"])]
-    return sorted({method for route in fitting for method in route.methods or ()})
+    """Of all routes of a path, of one without parameters first: Starlette tells one route's."""
+    path, routes = request.scope["path"], [r for r in request.app.routes if isinstance(r, Route)]
+    fitting = [r.path for r in routes if r.path_regex.match(path)]
+    best = path if path in fitting else next(iter(fitting), "")
+    return sorted({method for r in routes if r.path == best for method in r.methods or ()})
