@@ -53,7 +53,7 @@ class Anthropic:
             ("POST", f"{PREFIX}/count_tokens"): self.count_tokens,
         }
 
-    @described(request=MessagesRequest, answer=MESSAGE, media_types=("text/event-stream",))
+    @described(request=MessagesRequest, answer=MESSAGE, chunk=object_of(type=TEXT))
     async def messages(self, request: Request) -> Response:
         """Answers messages."""
         return await self._pipeline.answer(request, MESSAGES)

@@ -51,7 +51,11 @@ class Responses:
             ("POST", f"{one}/cancel"): self.cancel,
         }
 
-    @described(request=ResponsesRequest, answer=RESPONSE, media_types=("text/event-stream",))
+    @described(
+        request=ResponsesRequest,
+        answer=RESPONSE,
+        chunk=object_of(type=TEXT, sequence_number=COUNT),
+    )
     async def create(self, request: Request) -> Response:
         """Answers items."""
         turn = Turn(self._memory, tenant())

@@ -151,7 +151,7 @@ class CountRequest(_Shape):
     """POST /v1/responses/input_tokens: what comes before the answer."""
 
     model: str = Field("", max_length=1024)
-    input: Annotated[str | Items, at_most(2**24, "characters")] = ""
+    input: str | Items = ""
     instructions: str | None = None
     previous_response_id: Id | None = None
     conversation: Id | ConversationRef | None = None
