@@ -11,7 +11,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test nightly lint native python installed format clean
+.PHONY: demo test nightly lint native python installed docs format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -42,6 +42,10 @@ nightly: native
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
+
+# The page of all help texts; a test compares it.
+docs: $(VENV)/.tested
+	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 
 format: $(VENV)/.tested
 	$(BIN)/ruff check --fix .

@@ -5,7 +5,7 @@
     packed/KEY                      weights in the layout of a library's kernels
     hub/ORG--NAME/COMMIT            downloads
     programs/KIND                   programs that a device's driver compiled
-    verified/, locks/               small notes
+    verified/, locks/, running/     small notes
 
 `tools` is the person's own.
 """

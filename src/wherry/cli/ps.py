@@ -21,9 +21,10 @@ _SECONDS = 2.0  # that a server has to answer
 @click.command("ps")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def ps_command(as_json: bool) -> None:
-    """List the servers of this machine that use this cache, and the models that they have loaded.
+    """List the servers of this machine, and the models they have loaded.
 
-    A server with a key tells its models if WHERRY_API_KEY is the same.
+    These are servers that use the same cache (WHERRY_CACHE). A server with a key tells its models
+    if WHERRY_API_KEY is the same.
     """
     rows = asyncio.run(_look(running.servers()))
     if as_json:

@@ -27,7 +27,9 @@ def page() -> str:
 
 
 def _sections(command: click.Command, parent: click.Context | None, name: str) -> Iterator[str]:
-    context = click.Context(command, parent=parent, info_name=name, terminal_width=_WIDTH)
+    context = click.Context(
+        command, parent, name, terminal_width=_WIDTH, **command.context_settings
+    )
     context.color = False
     path = context.command_path
     yield f"## {path}\n\n```text\n{click.unstyle(command.get_help(context))}\n```\n"

@@ -25,9 +25,9 @@ _NAME = 14  # columns
 @click.option("--template", is_flag=True, help="The chat template, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
 def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> None:
-    """Describe MODEL: architecture, template, licence, memory, and what the cache has of it.
+    """Describe MODEL: architecture, licence, chat template, memory.
 
-    Of hf://ORG/NAME only the small files are downloaded.
+    And what the cache has of it. Of hf://ORG/NAME only the small files are downloaded.
     """
     from . import description
 
