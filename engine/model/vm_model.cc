@@ -1,7 +1,13 @@
 #include "model/vm_model.h"
 
+#include <cstdlib>  // defines __GLIBC__ where the C library is that
+#include <memory>
 #include <set>
 #include <utility>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "model/threads.h"
 #include "model/virtual_machine.h"
@@ -60,9 +66,9 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   shared->device = parse_device(device);
   shared->threads = options.threads > 0 ? options.threads : default_threads();
   shared->executable = open_executable(lib);
-  VirtualMachine vm(shared->executable, shared->device);
-  shared->metadata = parse_metadata(vm.function("_metadata")().cast<ffi::String>());
-  check_functions(shared->metadata, vm);
+  auto vm = std::make_unique<VirtualMachine>(shared->executable, shared->device);
+  shared->metadata = parse_metadata(vm->function("_metadata")().cast<ffi::String>());
+  check_functions(shared->metadata, *vm);
 
   WeightsOptions to_load;
   to_load.device = shared->device;
@@ -73,7 +79,7 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
     release_pooled_memory();  // of the last call, whose results are written by now
     configure_kernel_threads(shared->threads);
-    ffi::Function function = vm.function(name);
+    ffi::Function function = vm->function(name);
     std::vector<ffi::AnyView> arguments(from.begin(), from.end());
     ffi::Any result;
     function.CallPacked(arguments.data(), static_cast<int32_t>(arguments.size()), &result);
@@ -84,7 +90,11 @@ std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::st
   for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
     shared->params.push_back(tensor);
   }
+  vm.reset();  // it holds what its last call has returned
   release_pooled_memory();
+#ifdef __GLIBC__
+  malloc_trim(0);  // the C library keeps what was freed below something that is in use
+#endif
   return std::make_shared<VmModel>(shared);
 }
 
