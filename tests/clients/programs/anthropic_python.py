@@ -22,13 +22,14 @@ greedy = {
     "model": "demo",
     "max_tokens": 32,
     "messages": [{"role": "user", "content": "How many legs has a spider?"}],
+    "extra_body": {"temperature": 0},
 }
 seen = {}
 
-answer = client.messages.create(**greedy, temperature=0)
+answer = client.messages.create(**greedy)
 seen["chat"] = "".join(b.text for b in answer.content if b.type == "text")
 seen["stop"] = answer.stop_reason
-with client.messages.stream(**greedy, temperature=0) as stream:
+with client.messages.stream(**greedy) as stream:
     seen["streamed"] = "".join(stream.text_stream)
     seen["streamed_usage"] = stream.get_final_message().usage.output_tokens
 seen["usage"] = answer.usage.output_tokens
@@ -38,7 +39,7 @@ seen["counted"] = client.messages.count_tokens(
 seen["input"] = answer.usage.input_tokens + (answer.usage.cache_read_input_tokens or 0)
 
 with client.messages.stream(
-    **greedy | {"max_tokens": 128}, temperature=0, tools=[TOOL], tool_choice={"type": "any"}
+    **greedy | {"max_tokens": 128}, tools=[TOOL], tool_choice={"type": "any"}
 ) as stream:
     called = stream.get_final_message()
 use = next(b for b in called.content if b.type == "tool_use")
@@ -57,11 +58,13 @@ after = client.messages.create(
         ]
     },
     tools=[TOOL],
-    temperature=0,
 )
 seen["after_tool"] = after.stop_reason
 errors = {}
-for what, fields in {"unknown_model": {"model": "nobody"}, "temperature": {"temperature": -1}}.items():
+for what, fields in {
+    "unknown_model": {"model": "nobody"},
+    "temperature": {"extra_body": {"temperature": -1}},
+}.items():
     try:
         client.messages.create(**greedy | fields)
     except anthropic.APIStatusError as e:

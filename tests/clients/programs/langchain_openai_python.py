@@ -31,7 +31,7 @@ seen["streamed"] = "".join(chunk.content for chunk in model.stream(QUESTION))
 bound = model.bind_tools([get_weather], tool_choice="any", strict=True)
 call = bound.invoke(QUESTION, max_tokens=256).tool_calls[0]
 seen["tool"] = [call["name"], sorted(call["args"])]
-legs = model.with_structured_output(Legs, method="json_schema").invoke(QUESTION)
+legs = model.with_structured_output(Legs, method="json_schema").invoke(QUESTION, max_tokens=256)
 seen["structured"] = {"legs": legs.legs}
 embeddings = OpenAIEmbeddings(model="demo", check_embedding_ctx_length=False, **server)
 seen["embeddings"] = [len(e) for e in embeddings.embed_documents(["a fox", "a spider"])]

@@ -43,7 +43,7 @@ called = litellm.completion(**greedy | {"max_tokens": 128}, tools=[TOOL], tool_c
 call = called.choices[0].message.tool_calls[0]
 seen["tool"] = [call.function.name, json.loads(call.function.arguments)]
 structured = litellm.completion(
-    **greedy,
+    **greedy | {"max_tokens": 256},
     response_format={
         "type": "json_schema",
         "json_schema": {"name": "legs", "schema": SCHEMA, "strict": True},

@@ -36,7 +36,9 @@ seen["chat"] = client.chat(**greedy).message.content
 chunks = list(client.chat(**greedy, stream=True))
 seen["streamed"] = "".join(c.message.content or "" for c in chunks)
 seen["done"] = [chunks[-1].done, chunks[-1].done_reason, chunks[-1].eval_count > 0]
-seen["structured"] = json.loads(client.chat(**greedy, format=SCHEMA).message.content)
+seen["structured"] = json.loads(
+    client.chat(**greedy | {"options": {"temperature": 0}}, format=SCHEMA).message.content
+)
 seen["generate"] = client.generate(
     model="demo",
     prompt="How many legs has a spider?",

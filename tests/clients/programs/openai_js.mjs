@@ -50,6 +50,7 @@ const call = called.choices[0].message.tool_calls[0];
 seen.tool = [call.function.name, JSON.parse(call.function.arguments)];
 const structured = await client.chat.completions.create({
   ...greedy,
+  max_tokens: 256,
   response_format: { type: "json_schema", json_schema: { name: "legs", schema, strict: true } },
 });
 seen.structured = JSON.parse(structured.choices[0].message.content);

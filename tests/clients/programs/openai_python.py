@@ -66,7 +66,7 @@ after = client.chat.completions.create(**greedy | {"messages": history}, tools=[
 seen["after_tool"] = after.choices[0].finish_reason
 
 structured = client.chat.completions.create(
-    **greedy,
+    **greedy | {"max_tokens": 256},
     response_format={
         "type": "json_schema",
         "json_schema": {"name": "legs", "schema": SCHEMA, "strict": True},

@@ -38,6 +38,7 @@ const called = await generateText({
 seen.tool = [called.toolCalls[0].toolName, called.toolCalls[0].input];
 const { object } = await generateObject({
   ...greedy,
+  maxOutputTokens: 256,
   schema: jsonSchema({
     type: "object",
     properties: { legs: { type: "integer", minimum: 0, maximum: 8 } },
