@@ -81,14 +81,14 @@ def test_ollama(python_client):
 
 
 def test_langchain(python_client):
-    seen = python_client("langchain_openai_python.py", "langchain-openai==1.7.4")
+    seen = python_client("langchain_openai_python.py", "langchain-openai==1.7.3")
     check_common(seen)
     check_tool(seen)
     assert seen["errors"]["unknown_model"][1] == 404
 
 
 def test_litellm(python_client):
-    seen = python_client("litellm_python.py", "litellm==1.109.1")
+    seen = python_client("litellm_python.py", "litellm==1.106.2", "mcp")
     check_common(seen)
     check_tool(seen)
     assert seen["errors"]["unknown_model"] == ["NotFoundError", 404]

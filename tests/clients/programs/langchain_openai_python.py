@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Annotated
 
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
@@ -20,7 +21,7 @@ class Legs(BaseModel):
 
 
 @tool
-def get_weather(city: str) -> str:
+def get_weather(city: Annotated[str, Field(max_length=10)]) -> str:
     """The weather of a city."""
     return city
 
