@@ -16,10 +16,10 @@ import venv
 
 import pytest
 
-from ...support.waiting import until
 from .asking import get
 
 VERSION = "4.32.5"
+COMPILE_SECONDS = 900  # of a busy machine
 KEY = "a key of the tests"
 CHECKS = (
     "not_a_server_error",
@@ -54,7 +54,10 @@ def url(tmp_path_factory):
         subprocess.Popen(command, env=environment, stderr=errors) as process,
     ):
         try:
-            until(lambda: "Serving demo at " in log.read_text(), lambda: process.poll() is None)
+            end = time.monotonic() + COMPILE_SECONDS
+            while "Serving demo at " not in log.read_text():
+                assert process.poll() is None and time.monotonic() < end, log.read_text()
+                time.sleep(0.1)
             yield log.read_text().split("Serving demo at ")[1].split("/v1")[0]
         finally:
             process.terminate()
@@ -72,7 +75,8 @@ def test_no_answer_is_a_breach_of_the_document(program, url, tmp_path, seed):
     path.write_text(json.dumps(document))
     command = [program, "run", path, "--url", url, "-H", f"Authorization: Bearer {KEY}"]
     command += ["--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing"]
-    command += ["-n", "40", "--seed", str(seed), "--continue-on-failure", "--no-color"]
+    command += ["-n", "25", "--seed", str(seed), "--continue-on-failure", "--no-color"]
+    command += ["--suppress-health-check", "all"]  # how long it takes to think of a body
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     stats = json.loads(get(url, "/stats", **bearer)[2])
