@@ -25,6 +25,7 @@ TEST(reads_a_library) {
   CHECK_EQ(metadata.name, "llama");
   CHECK_EQ(metadata.vocab_size, 512);
   CHECK_EQ(metadata.state[0].layers, 5);
+  CHECK_EQ(metadata.candidates, 0);
   CHECK((metadata.state[0].shape == std::vector<int64_t>{2, 4, 16, 8}));
   CHECK_EQ(describe(metadata.params[0].dtype, metadata.params[0].shape), "bfloat16 [64]");
   CHECK_EQ(tensor_bytes(metadata.params[0].dtype, metadata.params[0].shape), 128);
@@ -50,6 +51,8 @@ TEST(names_what_is_wrong) {
       {"\"pages.0\"", "\"pages.1\"", "input \"pages.1\" is not known"},
       {"\"forward\"", "\"decode\"", "entry \"decode\""},
       {"\"layers\": 5", "\"layers\": 0", "0 layers"},
+      {"512", "512, \"candidates\": -1", "\"candidates\" is -1"},
+      {"512", "512, \"candidates_error\": 1.0", "\"candidates_error\" is 1"},
       {"[64]", "[-1]", "the extent -1"},
       {"[64]", "[\"n\"]", "params[0]: \"shape\" must be a list of integers"},
       {"bfloat16", "bfloat17x", "norm: unknown dtype"},
@@ -61,6 +64,13 @@ TEST(names_what_is_wrong) {
     CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(good(from, to))), message);
   }
   ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("not JSON"));
+}
+
+TEST(reads_what_a_device_gives_of_rows) {
+  Metadata metadata =
+      parse_metadata(good("512", "512, \"candidates\": 128, \"candidates_error\": 2e-05"));
+  CHECK_EQ(metadata.candidates, 128);
+  CHECK_EQ(metadata.candidates_error, 2e-5);
 }
 
 TEST(gathers_all_of_it) {
