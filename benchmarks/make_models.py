@@ -51,17 +51,27 @@ def gguf_file(folder: Path, shape: str, kind: str) -> Path:
     out = folder / f"{shape}-{kind}.gguf"
     if not out.is_file():
         unfinished = out.with_suffix(".tmp")
-        _write_gguf(unfinished, SHAPES[shape], gguf.GGMLQuantizationType[GGUF_TYPES[kind]])
+        _write_gguf(unfinished, SHAPES[shape], kind)
         unfinished.rename(out)
     return out
 
 
-def _write_gguf(path: Path, config: dict[str, Any], kind: gguf.GGMLQuantizationType) -> None:
-    model_type = config["model_type"]
-    writer = gguf.GGUFWriter(path, model_type)
-    _describe(writer, config)
+def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
+    writer = gguf.GGUFWriter(path, config["model_type"])
+    describe(writer, config)
+    writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
+    tensors_for_gguf(writer, config, kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str) -> None:
+    """Give the writer all weights; every matrix is of `kind`, norms are float32."""
+    stored = gguf.GGMLQuantizationType[GGUF_TYPES[kind]]
     names = gguf.get_tensor_name_map(
-        gguf.MODEL_ARCH[model_type.upper()], config["num_hidden_layers"]
+        gguf.MODEL_ARCH[config["model_type"].upper()], config["num_hidden_layers"]
     )
     for name, values in tensors(config):
         short = names.get_name(name, try_suffixes=(".weight",))
@@ -70,14 +80,11 @@ def _write_gguf(path: Path, config: dict[str, Any], kind: gguf.GGMLQuantizationT
         if values.ndim == 1:
             writer.add_tensor(short, wide)
         else:
-            writer.add_tensor(short, gguf.quants.quantize(wide, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+            writer.add_tensor(short, gguf.quants.quantize(wide, stored), raw_dtype=stored)
 
 
-def _describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
+def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
+    """Write what is not tensors or tokens."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -90,7 +97,6 @@ def _describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
-    writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
 
 
 def main() -> None:
