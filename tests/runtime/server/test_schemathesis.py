@@ -76,7 +76,7 @@ def test_no_answer_is_a_breach_of_the_document(program, url, tmp_path, seed):
     command = [program, "run", path, "--url", url, "-H", f"Authorization: Bearer {KEY}"]
     command += ["--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing"]
     command += ["-n", "25", "--seed", str(seed), "--continue-on-failure", "--no-color"]
-    command += ["--suppress-health-check", "all"]  # how long it takes to think of a body
+    command += ["--suppress-health-check", "all"]  # of its own patience with schemas
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     stats = json.loads(get(url, "/stats", **bearer)[2])
