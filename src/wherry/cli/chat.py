@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def chat_command(model: str, system: str | None, save: Path | None, **typed: Any) -> None:
     """Talk with MODEL at the terminal.
 
-    Enter sends, Alt-Enter (or Ctrl-J) begins a new line; a message of several lines may also stand
+    Enter sends, Alt-Enter begins a new line; a message of several lines may also stand
     between two lines of \"\"\". /help lists the commands.
     """
     loading, sampling = options.split(typed)

@@ -99,17 +99,21 @@ def _session(commands: Sequence[str]) -> PromptSession[str]:
 
 
 def _keys() -> KeyBindings:
-    """Enter sends; Alt-Enter and Ctrl-J begin a new line."""
+    """Enter sends, Alt-Enter begins a new line.
+
+    Ctrl-J is what Enter becomes when it is typed ahead, while an answer is written.
+    """
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     keys = KeyBindings()
 
     @keys.add("enter")
+    @keys.add("c-j")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
+    @keys.add("escape", "c-j")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
