@@ -176,10 +176,10 @@ def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
 
     return {
         "failed": median("failed"),
-        "output_tokens_per_second": median("rates", "output_tokens"),
-        "ttft_p50_ms": median("latencies", "ttft", "p50"),
-        "ttft_p99_ms": median("latencies", "ttft", "p99"),
-        "tpot_p50_ms": median("latencies", "tpot", "p50"),
+        "output_tokens_per_second": median("per_second", "output_tokens"),
+        "ttft_p50_ms": median("milliseconds", "ttft", "p50"),
+        "ttft_p99_ms": median("milliseconds", "ttft", "p99"),
+        "tpot_p50_ms": median("milliseconds", "tpot", "p50"),
     }
 
 

@@ -34,8 +34,8 @@ def vocabulary(size: int) -> tuple[list[str], list[str]]:
     tokens, merges = [END, *byte_characters()], []
     space = byte_characters()[ord(" ")]
     known = set(tokens)
-    for word in WORDS:
-        for start in ("", space):
+    for start in (space, ""):  # a merge that comes earlier goes first
+        for word in WORDS:
             made = start or word[0]
             for letter in word if start else word[1:]:
                 if made + letter not in known:
