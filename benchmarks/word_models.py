@@ -1,7 +1,7 @@
 """Random models that read and write text, for both sides of a server's benchmark.
 
-The tokenizer is byte-level BPE. Each word of `wherry.bench` is one token; ids beyond those are words
-that no text has, so that whatever a random model writes has a text.
+The tokenizer is byte-level BPE. Each word of `wherry.bench` is one token; ids beyond those are
+words that no text has, so that whatever a random model writes has a text.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,15 +24,22 @@ NODE = "node@22"  # what the npm packages of 2026 ask for; Debian has an older o
 START_SECONDS = 300  # the demo model may have to be compiled first
 
 
+class Server(NamedTuple):
+    """A server in a process of its own; `url` has no path."""
+
+    process: subprocess.Popen
+    url: str
+
+
 @pytest.fixture(scope="session")
-def server_url():
-    """The address of `wherry serve demo`, without a path."""
+def server():
+    """`wherry serve demo`."""
     command = [sys.executable, "-m", "wherry", "serve", "demo", "--port", "0", "--api-key", KEY]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": _sources()}
     )
     try:
-        yield _address(process)
+        yield Server(process, _address(process))
     finally:
         process.terminate()
         process.wait(60)
@@ -56,7 +64,7 @@ def _address(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture(scope="session")
-def python_client(server_url):
+def python_client(server):
     """Runs a program of `programs/` with the packages that it names."""
 
     def run(program: str, *requirements: str) -> dict:
@@ -66,13 +74,13 @@ def python_client(server_url):
             _check([sys.executable, "-m", "venv", "--clear", str(home)])
             _check([str(python), "-m", "pip", "install", "--quiet", *requirements])
             (home / ".made").touch()
-        return _seen([str(python), str(HERE / "programs" / program)], server_url)
+        return _seen([str(python), str(HERE / "programs" / program)], server.url)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def npm_client(server_url):
+def npm_client(server):
     """Runs a program of `programs/` with Node.js and the packages that it names."""
 
     def run(program: str, *packages: str) -> dict:
@@ -86,7 +94,7 @@ def npm_client(server_url):
         # Modules are looked for beside the program.
         copy = home / program
         copy.write_bytes((HERE / "programs" / program).read_bytes())
-        return _seen([str(node), str(copy)], server_url)
+        return _seen([str(node), str(copy)], server.url)
 
     return run
 
