@@ -11,7 +11,7 @@ namespace {
 // A grammar of many alternatives has as many items in a row: 10,000 properties in any order. The
 // library's 2,000 refuse unions of ordinary tools. An item takes some 50 ns of a mask.
 constexpr size_t kMaxItemsInRow = 10'000;
-constexpr size_t kMaxErrorLength = 1'000;      // bytes
+constexpr size_t kMaxErrorLength = 1'000;  // bytes
 
 LlgMatcher* compile(const Vocabulary& vocabulary, const std::string& kind,
                     const std::string& text) {
