@@ -39,7 +39,7 @@ options = stack(
         metavar="FILE|FOLDER",
         type=click.Path(exists=True, path_type=Path),
         help="Serve several models, each loaded when it is asked for: those that a YAML file lists "
-        "(README), or the models in a folder. Options of models are then defaults.",
+        "(docs/server.md), or the models in a folder. Options of models are then defaults.",
     ),
     click.option(
         "--memory-limit",

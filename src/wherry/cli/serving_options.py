@@ -34,7 +34,7 @@ access = stack(
         "--keys",
         metavar="FILE",
         type=_FILE,
-        help="Keys with limits of their own, in YAML (README); SIGHUP reads it again.",
+        help="Keys with limits of their own, in YAML (docs/server.md); SIGHUP reads it again.",
     ),
     click.option(
         "--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable."
