@@ -24,10 +24,10 @@ lint: $(VENV)/.tested
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
-# The core and its C++ tests, plain and under the sanitizers.
+# The core and its C++ tests, plain and under the sanitizers; a room is compiled as one file.
 native: $(VENV)/.tested
 	for preset in dev asan tsan; do \
-	  PATH="$(abspath $(BIN)):$$PATH" cmake --preset $$preset -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
+	  PATH="$(abspath $(BIN)):$$PATH" cmake --preset $$preset -DCMAKE_UNITY_BUILD=ON -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
 	  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $$preset && \
 	  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $$preset || exit 1; \
 	done

@@ -33,6 +33,7 @@ function(wherry_add_plugin kind)
     engine/backends/files.cc
     engine/backends/plugin.cc
     ${_sources})
+  set_target_properties(${_plugin} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${_plugin} PRIVATE engine)
   target_include_directories(${_plugin} SYSTEM PRIVATE "${_tvm_folder}/include")
   target_compile_definitions(${_plugin} PRIVATE "WHERRY_TVM_VERSION=\"${_tvm_version}\"")

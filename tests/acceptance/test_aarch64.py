@@ -149,9 +149,9 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, c
     ("cpu", "quant", "options"),
     [
         ("cortex-a76", "q4f16_1", {}),
-        ("cortex-a76", "q8f16_1", {}),
+        pytest.param("cortex-a76", "q8f16_1", {}, marks=pytest.mark.nightly),
         ("cortex-a76", "q8f16_1", {"kv_dtype": "int8", "activations": "float"}),
-        ("cortex-a72", "q4f16_1", {}),
+        pytest.param("cortex-a72", "q4f16_1", {}, marks=pytest.mark.nightly),
         ("cortex-a72", "q8f16_1", {}),
     ],
 )

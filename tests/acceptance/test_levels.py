@@ -45,6 +45,7 @@ def greedy(folder):
     return tokens, np.stack(logits)
 
 
+@pytest.mark.nightly
 def test_the_library_of_this_machine_answers_as_one_that_was_compiled_for_it(compiled, monkeypatch):
     folder = compiled("cpu:x86-64-v3+")
     manifest = artifact.verify(folder)

@@ -80,6 +80,7 @@ def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence(demo_texts, dem
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_model):
     exact = logits_of(demo_model, demo_texts)
     ours = divergence(exact, our_logits("q8f16_1", demo_texts))
@@ -131,6 +132,7 @@ def greedy(run: Runner, prompts: list[list[int]], count: int) -> list[list[int]]
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_an_int8_cache_holds_sharp_attention(demo_texts, sharp_model):
     """Keys in 8 bits with a scale a head: 118 of 480 tokens differed, in groups of 8 still 79."""
 

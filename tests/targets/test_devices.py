@@ -79,7 +79,7 @@ class TestModels:
         mixed += [run.step({1: [3, 4, 5], 0: prompts[1][19:]})[0]]
         assert np.array_equal(np.concatenate(mixed), alone)
 
-    @pytest.mark.parametrize("batch", [1, 4])
+    @pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.nightly), 4])
     def test_the_core_gives_the_tokens_of_the_cpu(self, kind, case, batch):
         folder, model = case
         prompts = short_prompts(model, batch)
