@@ -1,7 +1,8 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
 #   make test    install into .venv and check everything that CI checks
-#   make nightly the tests that take minutes: damaged files and requests by the thousand
+#   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
+#                clients of other servers, Ray
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -24,20 +25,24 @@ lint: $(VENV)/.tested
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
-# The core and its C++ tests, plain and under the sanitizers; a room is compiled as one file.
+# The core and its C++ tests, and those that run threads under ThreadSanitizer; `nightly` runs all under
+# AddressSanitizer, too. A room is compiled as one file.
+tested = PATH="$(abspath $(BIN)):$$PATH" cmake --preset $(1) -DCMAKE_UNITY_BUILD=ON \
+    -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
+  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $(1) && \
+  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $(1)
+
 native: $(VENV)/.tested
-	for preset in dev asan tsan; do \
-	  PATH="$(abspath $(BIN)):$$PATH" cmake --preset $$preset -DCMAKE_UNITY_BUILD=ON -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
-	  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $$preset && \
-	  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $$preset || exit 1; \
-	done
+	$(call tested,dev)
+	$(call tested,tsan)
 
 # On both cores; a file stays on one of them, so that its compiled models are made once.
 python: native
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
 
 nightly: native
-	$(BIN)/python -m pytest -m nightly
+	$(call tested,asan)
+	$(BIN)/python -m pytest -m nightly -n 2 --dist loadfile
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested

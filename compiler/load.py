@@ -31,7 +31,7 @@ class Described:
         if isinstance(self.head, ScoreHead):
             return ("forward",)
         named = self.raw.get("architectures") or ["?"]
-        bare = all(str(name).endswith("Model") for name in named)
+        bare = all(name.endswith("Model") for name in named)
         return ("embed",) if self.head or bare else ("forward", "embed")
 
 
@@ -53,6 +53,12 @@ def describe(folder: Path) -> Described:
     if name not in known:
         raise ModelError(
             f"{folder}/config.json has model_type {name!r}; supported are {', '.join(known)}."
+        )
+    classes = raw.get("architectures") or []
+    if not isinstance(classes, list) or not all(isinstance(c, str) for c in classes):
+        raise ModelError(
+            f"{folder}/config.json has architectures {repr(classes)[:100]}; it is a list of names "
+            'of classes, as ["LlamaForCausalLM"].'
         )
     arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
     head = read_head(folder) or head_of(folder)

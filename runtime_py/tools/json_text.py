@@ -69,18 +69,24 @@ def _comes(s: Scanner, literal: str) -> Steps[bool]:
     return True
 
 
+def _handed_on(s: Scanner, emit: Emit, special: re.Pattern[str]) -> Steps[re.Match[str] | None]:
+    """Hand on what comes before a match, where `s` then stands; None if the text ends first."""
+    while True:
+        found = special.search(s.text, s.at)
+        end = found.start() if found else len(s.text)
+        emit(s.text[s.at : end])
+        s.at = end
+        if found or not (yield from s.more()):
+            return found
+
+
 def _string(s: Scanner, emit: Emit) -> Steps[bool]:
     emit('"')
     s.at += 1
     while True:
-        found = _IN_STRING.search(s.text, s.at)
-        end = found.start() if found else len(s.text)
-        emit(s.text[s.at : end])
-        s.at = end
+        found = yield from _handed_on(s, emit, _IN_STRING)
         if found is None:
-            if not (yield from s.more()):
-                return False
-            continue
+            return False
         s.at += 1
         if found[0] == '"':
             emit('"')
@@ -94,14 +100,9 @@ def _brackets(s: Scanner, emit: Emit, stop: str) -> Steps[bool]:
     special = re.compile(r'["{}\[\]]' + (f"|{re.escape(stop[0])}" if stop else ""))
     depth = 0
     while True:
-        found = special.search(s.text, s.at)
-        end = found.start() if found else len(s.text)
-        emit(s.text[s.at : end])
-        s.at = end
+        found = yield from _handed_on(s, emit, special)
         if found is None:
-            if not (yield from s.more()):
-                return False
-            continue
+            return False
         char = found[0]
         if stop and char == stop[0] and (yield from _comes(s, stop)):
             return False
@@ -120,14 +121,9 @@ def unquoted(s: Scanner, emit: Emit) -> Steps[bool]:
     """Hand on what a string says, escapes resolved: some models write arguments as a string."""
     s.at += 1
     while True:
-        found = _IN_STRING.search(s.text, s.at)
-        end = found.start() if found else len(s.text)
-        emit(s.text[s.at : end])
-        s.at = end
+        found = yield from _handed_on(s, emit, _IN_STRING)
         if found is None:
-            if not (yield from s.more()):
-                return False
-            continue
+            return False
         s.at += 1
         if found[0] == '"':
             return True

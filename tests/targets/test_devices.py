@@ -189,6 +189,7 @@ def test_the_preset_says_what_it_is(kind):
 
 
 @pytest.mark.gpu
+@pytest.mark.nightly
 def test_the_demo_tells_the_same_story(kind):
     """As a person types it, in processes of their own."""
     common = ("run", "demo", "--quant", "q0f32", "--temperature", "0", "--max-tokens", "60")
