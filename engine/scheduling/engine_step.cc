@@ -102,10 +102,10 @@ void Engine::prepare_next() {
   double start = now_seconds();
   try {
     scheduler_.prepare(queues_, plan_);
-  } catch (...) {  // which of those that were admitted it was for is not known
-    failure_ = current_reason();
+  } catch (...) {  // which of those that wait for the next step it was for is not known
+    std::string reason = current_reason();
     for (Request* request : std::vector<Request*>(queues_.active)) {
-      if (!is_under_way(*request)) finish_without_token(*request, WHERRY_ERROR, failure_);
+      if (!is_under_way(*request)) finish_without_token(*request, WHERRY_ERROR, reason);
     }
   }
   double seconds = now_seconds() - start;

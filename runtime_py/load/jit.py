@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 from typing_extensions import Unpack
 
 from .options import CompileOptions
 
 
-def load_compiler() -> None:
-    """Import what `compiled` needs."""
-    import wherry.compiler.api  # noqa: F401
+def load_compiler() -> ModuleType:
+    """The compiler, imported by whoever asks first."""
+    from wherry.compiler import api
+
+    return api
 
 
 def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOptions]) -> Path:
@@ -22,7 +25,5 @@ def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOpt
         thorough: read all that the cache has of it; what is damaged is made again.
         options: what decides which compilation.
     """
-    from wherry.compiler.api import ensure_artifact
-
-    artifact: Path = ensure_artifact(model, thorough=thorough, **options)
+    artifact: Path = load_compiler().ensure_artifact(model, thorough=thorough, **options)
     return artifact

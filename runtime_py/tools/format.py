@@ -83,20 +83,38 @@ class Rule:
 class Format(ABC):
     """How calls are written: reading them, and holding a model to them.
 
-    Attributes:
-        begins: texts that begin calls amid free text.
-        markers: texts that may be special tokens, which readers have to see.
-        bare: whether calls may also stand at the very beginning without any of `begins`.
-        silent: texts that are left out wherever they stand.
-        example: how a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it, for models that
-            are told of tools in words alone; "" if they are better told of another format.
+    A format may also have what are properties here as attributes or fields of its own; a field
+    then needs a default.
     """
 
-    begins: tuple[str, ...] = ()
-    markers: tuple[str, ...] = ()
-    bare: bool = False
-    silent: tuple[str, ...] = ()
-    example: str = ""
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """Texts that begin calls amid free text."""
+        return ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Texts that may be special tokens, which readers have to see."""
+        return ()
+
+    @property
+    def bare(self) -> bool:
+        """Whether calls may also stand at the very beginning without any of `begins`."""
+        return False
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Texts that are left out wherever they stand."""
+        return ()
+
+    @property
+    def example(self) -> str:
+        """How a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it.
+
+        It is for models that are told of tools in words alone; "" if they are better told of
+        another format.
+        """
+        return ""
 
     @abstractmethod
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:

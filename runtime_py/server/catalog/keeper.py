@@ -107,7 +107,7 @@ class Keeper:
                 return
         try:
             resident = self._resident_of(slot, loading)
-        except BaseException as e:
+        except BaseException as e:  # those who wait are told, and the thread goes on
             if not isinstance(e, WherryError):
                 _log.exception("%s cannot be loaded", slot.listed.name)
             with self.changed:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
@@ -81,10 +81,13 @@ _OPTIONS: dict[str, Any] = {
     for name, kind in get_type_hints(LoadOptions).items()
     if name != "progress"  # which is a function
 }
-_Options: type[BaseModel] = create_model("Options", __config__=_STRICT, **_OPTIONS)
+if TYPE_CHECKING:
+    _Options = BaseModel
+else:  # its fields are those of LoadOptions
+    _Options = create_model("Options", __config__=_STRICT, **_OPTIONS)
 
 
-class _Entry(_Options):  # type: ignore[misc, valid-type]  # its fields are those of LoadOptions
+class _Entry(_Options):
     model: _Name
     name: _Name | None = None
     aliases: list[_Name] = Field(default_factory=list)
@@ -97,7 +100,7 @@ class _File(BaseModel):
     models: Annotated[list[_Entry], Field(min_length=1)]
     memory_limit: Size | None = None
     keep_alive: Seconds | None = None
-    defaults: _Options | None = None  # type: ignore[valid-type]
+    defaults: _Options | None = None
 
 
 def read(

@@ -17,7 +17,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -161,9 +161,7 @@ def read(path: Path) -> list[Key]:
 
 
 def _problems(error: ValidationError) -> list[str]:
-    found: list[dict[str, Any]] = error.errors(  # type: ignore[assignment]
-        include_url=False, include_context=False, include_input=False
-    )
+    found = error.errors(include_url=False, include_context=False, include_input=False)
     return [f"{'.'.join(map(str, p['loc'])) or 'the file'}: {p['msg']}" for p in found]
 
 

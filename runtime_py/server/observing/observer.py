@@ -73,7 +73,7 @@ class Observer:
         for watcher in self._watchers:
             try:
                 watcher(record)
-            except Exception:
+            except Exception:  # the answer has been sent: a log or a metric must not undo it
                 _log.exception("A request's end could not be noted")
 
 

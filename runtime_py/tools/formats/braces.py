@@ -27,17 +27,17 @@ class Braces(Format):
     quote: str
 
     @property
-    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+    def begins(self) -> tuple[str, ...]:
         """See Format."""
         return (self.begin,)
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         return (self.begin, self.end, self.quote)
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         return f"{self.begin}call:NAME{{KEY:VALUE}}{self.end}"
 

@@ -43,18 +43,18 @@ class Headed(Format):
     between: str = ""
 
     @property
-    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+    def begins(self) -> tuple[str, ...]:
         """See Format."""
         return (self.section, self.begin) if self.section else (self.begin,)
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         texts = (*self.begins, self.before, self.tag, *self.middle, *self.end, self.section_end)
         return tuple(t for t in texts if t)
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         end = self.end[0] if self.end else ""
         number = f"{self.tag}0" if self.whole_id else ""

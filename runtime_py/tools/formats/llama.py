@@ -32,12 +32,12 @@ class Bare(Format):
     bare = True
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         return self.begins
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         return "" if self.fences else f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
 

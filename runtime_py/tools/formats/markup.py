@@ -53,18 +53,18 @@ class Markup(Format):
     typed: bool = False
 
     @property
-    def begins(self) -> tuple[str, ...]:  # type: ignore[override]
+    def begins(self) -> tuple[str, ...]:
         """See Format. Models forget the outer element."""
         return (self.outer, self.call) if self.call else (self.outer,)
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         all_of = (self.outer, self.outer_end, self.call, self.call_end, self.key, self.ended)
         return tuple(t for t in (*all_of, *self.keyed) if t and t != ">")
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         typed = '" string="true"' if self.typed else ""
         keyed, pad = self.line.join(self.keyed), self.pad

@@ -26,7 +26,7 @@ class Mistral(Format):
     markers = ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]")
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         return (_NAMED if self.named else _LIST).example
 

@@ -32,17 +32,17 @@ class Pythonic(Format):
     brackets: bool = True
 
     @property
-    def bare(self) -> bool:  # type: ignore[override]
+    def bare(self) -> bool:
         """See Format. Then calls count that name a tool of the request."""
         return self.brackets
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         return (*self.begins, *((self.end,) if self.end else ()))
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         call = "[NAME(KEY=VALUE)]" if self.brackets else "NAME(KEY=VALUE)"
         return f"{''.join(self.begins[:1])}{call}{self.end}"

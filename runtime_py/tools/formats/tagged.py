@@ -30,7 +30,7 @@ class Tagged(Format):
         between: what stands between two calls that are no list.
     """
 
-    begins: tuple[str, ...]
+    begins: tuple[str, ...] = ()
     end: str = ""
     listed: bool = False
     form: CallObject = CallObject()  # noqa: RUF009 - frozen
@@ -40,12 +40,12 @@ class Tagged(Format):
     between: str = "\n"
 
     @property
-    def markers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def markers(self) -> tuple[str, ...]:
         """See Format."""
         return (*self.begins, *((self.end,) if self.end else ()))
 
     @property
-    def example(self) -> str:  # type: ignore[override]
+    def example(self) -> str:
         """See Format."""
         call = f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
         call = f"[{call}]" if self.listed else call
