@@ -54,6 +54,16 @@ class Limits:
     max_batch: int | None = None  # sequences in one step
     prefill_chunk: int | None = None  # rows of one step
 
+    @classmethod
+    def holding(cls, max_batch: int | None = None, prefill_chunk: int | None = None) -> Limits:
+        """Those that a deployment has without a word, and more of what it has too little of."""
+        usual = Deployment(context=1)
+        rows = max(max_batch or 0, prefill_chunk or 0)
+        return cls(
+            max_batch=max_batch if (max_batch or 0) > usual.max_batch else None,
+            prefill_chunk=rows if rows > usual.prefill_chunk else None,
+        )
+
     def deployment(self, described: Described) -> Deployment:
         """The record, checked against the model.
 
@@ -130,6 +140,8 @@ def ensure_artifact(
     kv_dtype: str = "auto",
     activations: str = "auto",
     limits: Limits | None = None,
+    max_batch: int | None = None,
+    prefill_chunk: int | None = None,
     out: Path | None = None,
     dump: Path | None = None,
     progress: Progress | None = None,
@@ -148,6 +160,8 @@ def ensure_artifact(
         activations: what 4- and 8-bit weights are multiplied by: "int8", "float", or "auto" for
             the target's own.
         limits: of the deployment.
+        max_batch: what an engine will ask for: without `limits` the deployment has no less.
+        prefill_chunk: the same.
         out: a folder to have it in; None: the cache's own.
         dump: a folder for the module after each phase and the source of the device's code;
             compiles even if the cache has the result.
@@ -159,7 +173,7 @@ def ensure_artifact(
     preset = with_activations(preset, scheme, activations)
     weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
     described = describe(weights)
-    deployment = (limits or Limits()).deployment(described)
+    deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
     key = _key(weights, preset, scheme.name, deployment)
     name = f"{cache.safe(name_of(model))}-{scheme.name}-{cache.safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name

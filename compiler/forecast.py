@@ -69,6 +69,8 @@ def forecast(
     kv_dtype: str = "auto",
     activations: str = "auto",
     limits: Limits | None = None,
+    max_batch: int | None = None,
+    prefill_chunk: int | None = None,
 ) -> Forecast:
     """What `ensure_artifact` would make of the same arguments.
 
@@ -80,11 +82,13 @@ def forecast(
         kv_dtype: of the cache.
         activations: what 4- and 8-bit weights are multiplied by.
         limits: of the deployment.
+        max_batch: what an engine will ask for: without `limits` the deployment has no less.
+        prefill_chunk: the same.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     preset = with_activations(find_target(target).with_kv_dtype(kv_dtype), scheme, activations)
     described = describe(folder)
-    deployment = (limits or Limits()).deployment(described)
+    deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
     program = export(
         described.arch,
         described.config,

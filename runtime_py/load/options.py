@@ -19,6 +19,9 @@ class CompileOptions(TypedDict, total=False):
     # "float"; "auto": what suits the target.
     activations: str
     progress: Progress | None  # what a download, a conversion and a compilation report to
+    # Also the engine's. A model is compiled for more than usual if it takes that.
+    max_batch: int | None  # requests decoded together; None: as compiled
+    prefill_chunk: int | None  # tokens of one step at most; None: as compiled
 
 
 class LoadOptions(CompileOptions, total=False):
@@ -28,9 +31,7 @@ class LoadOptions(CompileOptions, total=False):
     # Tokens of prompt and output together; "auto": as many as the model has and memory allows;
     # None: as compiled, or the whole cache if that is less.
     context: int | Literal["auto"] | None
-    max_batch: int | None  # requests decoded together; None: as compiled
     kv_tokens: int | None  # tokens of the KV cache in all; None: what memory allows
-    prefill_chunk: int | None  # tokens of one step at most; None: as compiled
     threads: int | None  # of the CPU kernels; None: WHERRY_THREADS, else the core's choice
     prefix_cache: bool | None  # whether prompts share what earlier ones computed; None: they do
     prefix_cache_dir: str | Path | None  # folder where it outlives the process; None: nowhere
@@ -43,6 +44,7 @@ class LoadOptions(CompileOptions, total=False):
 
 NAMES = frozenset(LoadOptions.__annotations__)
 _COMPILE_NAMES = frozenset(CompileOptions.__annotations__)
+_ENGINE_NAMES = NAMES - _COMPILE_NAMES | {"max_batch", "prefill_chunk"}
 
 
 def checked(options: Mapping[str, Any]) -> LoadOptions:
@@ -62,3 +64,8 @@ def checked(options: Mapping[str, Any]) -> LoadOptions:
 def for_compiler(options: LoadOptions) -> CompileOptions:
     """The part that the compiler is given."""
     return cast(CompileOptions, {n: v for n, v in options.items() if n in _COMPILE_NAMES})
+
+
+def for_engine(options: LoadOptions) -> LoadOptions:
+    """What is left to say of a model that is compiled."""
+    return cast(LoadOptions, {n: v for n, v in options.items() if n in _ENGINE_NAMES})

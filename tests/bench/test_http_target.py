@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -106,6 +107,20 @@ async def test_connections_are_used_again_and_one_that_was_closed_is_replaced():
         (idle,) = target._idle
         idle._transport.close()  # as a server does with one that is idle for long
         assert (await ask(target, Ask(body=CHAT))).error is None
+        assert server.connections == 2
+        await target.close()
+
+
+async def test_a_server_that_ends_an_idle_connection_as_a_request_comes_is_asked_again():
+    async with answering(chunk("a"), usage(1, 1), DONE) as server:
+        target = HttpTarget(Address.parse(server.url), "boat")
+        assert (await ask(target, Ask(body=CHAT))).error is None
+        (idle,) = target._idle
+        again = asyncio.create_task(ask(target, Ask(body=CHAT)))
+        while idle in target._idle:
+            await asyncio.sleep(0)
+        idle.eof_received()  # the end had been under way when the request was written
+        assert (await again).error is None
         assert server.connections == 2
         await target.close()
 

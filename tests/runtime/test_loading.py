@@ -68,6 +68,18 @@ def test_configuration_of_the_core(load, folder, monkeypatch):
     assert load(max_batch=5)[1][4]["max_batch"] == 5
 
 
+def test_the_compiler_is_told_how_large_the_engine_is(load, folder, monkeypatch):
+    told = {}
+
+    def compiled(model, **options):
+        told.update(options)
+        return folder
+
+    monkeypatch.setattr("wherry.runtime.load.jit.compiled", compiled)
+    load("a-model", max_batch=5, prefill_chunk=64, context=100)
+    assert told == {"thorough": False, "max_batch": 5, "prefill_chunk": 64}
+
+
 def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="at most 512"):
         load(context=513)

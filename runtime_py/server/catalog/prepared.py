@@ -15,7 +15,7 @@ from wherry.locks import Use
 from ...load import loading, memory
 from ...load.memory import Room
 from ...load.model import LoadedModel
-from ...load.options import LoadOptions, Progress, for_compiler
+from ...load.options import LoadOptions, Progress, for_compiler, for_engine
 from .listing import Spec
 
 _log = logging.getLogger(__name__)
@@ -152,10 +152,9 @@ def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
 
 def _for_engine(made: Prepared, kv_tokens: int | None) -> LoadOptions:
     """The options that are not the compiler's."""
-    compiling = for_compiler(made.spec.options)
-    options: dict[str, Any] = {n: v for n, v in made.spec.options.items() if n not in compiling}
+    options = for_engine(made.spec.options)
     if kv_tokens is not None:
         options["kv_tokens"] = kv_tokens
     if made.draft:
         options["draft"] = made.draft[0]
-    return cast(LoadOptions, options)
+    return options

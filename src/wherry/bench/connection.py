@@ -140,8 +140,10 @@ class Connection(asyncio.Protocol):
             self._fail(e)
 
     def eof_received(self) -> None:
-        """Some answers end so."""
-        if self._ended is not None and not self._ended.done():
+        """Some answers end so; a server that had closed an idle connection ends it before one."""
+        if self._response is None:
+            self.connection_lost(None)
+        elif self._ended is not None and not self._ended.done():
             self.data_received(b"")
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -15,7 +15,7 @@ import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -24,7 +24,7 @@ import wherry
 from wherry.errors import ModelError
 
 from ....answer.shapes import Shape
-from ....load.options import LoadOptions, for_compiler
+from ....load.options import for_compiler, for_engine
 from ....request.errors import RequestError
 from ...catalog.catalog import Catalog
 from ...catalog.listing import Spec
@@ -185,15 +185,12 @@ class _Statuses:
             phase = _PHASES.get(message["what"], message["what"])
             return Status(phase, message["total"], message["done"])
         # Compiled already: nothing of the compiler is needed here.
-        options = self._catalog.defaults
-        compiling = for_compiler(options)
-        kept = cast(LoadOptions, {n: v for n, v in options.items() if n not in compiling})
         spec = Spec(
             name=wanted.name,
             model=message["folder"],
             aliases=wanted.aliases,
             keep_alive=self._catalog.keep_alive,
-            options=kept,
+            options=for_engine(self._catalog.defaults),
         )
         self._catalog.add(await asyncio.to_thread(prepare, spec))
         self._ended = True
