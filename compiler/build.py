@@ -31,6 +31,9 @@ from .device_sources import device_sources
 from .export import INPUTS, Program
 
 GUESSED_ROWS = 16
+# A third of a compilation for CPUs: our kernels allocate what they use, and LLVM finds common
+# expressions itself.
+_NEEDLESS_ON_CPUS = ("s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim")
 OnPhase = Callable[[str, IRModule], None]
 
 
@@ -154,12 +157,13 @@ def build_library(
             return Library(metadata=metadata, workspace=workspace, sources={})
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
-        executable = relax.build(
-            mod,
-            device,
-            relax_pipeline=tvm.transform.Sequential([]),
-            system_lib=symbols is not None,
-        )
+        with tvm.transform.PassContext(opt_level=3, disabled_pass=_needless(device)):
+            executable = relax.build(
+                mod,
+                device,
+                relax_pipeline=tvm.transform.Sequential([]),
+                system_lib=symbols is not None,
+            )
         link = cc.cross_compiler(target.linker) if target.linker else None
         # LLVM's debug sections, a quarter of a library, are of no use without sources.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
@@ -167,6 +171,10 @@ def build_library(
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
     return Library(metadata=metadata, workspace=workspace, sources=sources)
+
+
+def _needless(device: Target) -> list[str]:
+    return list(_NEEDLESS_ON_CPUS) if device.kind.name == "llvm" else []
 
 
 def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
