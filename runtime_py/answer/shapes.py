@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal
 
 FinishReason = Literal["stop", "length", "tool_calls"]
@@ -16,17 +17,25 @@ class Shape:
 
     def model_dump(self) -> dict[str, Any]:
         """Dictionaries, lists and scalars, ready for JSON."""
-        assert is_dataclass(self)
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {n: _plain(v) for n, v in values if v is not None or n not in self._optional}
+        dumped = {}
+        for name, may_lack in _names(type(self), self._optional):
+            value = getattr(self, name)
+            if value is None:
+                if may_lack:
+                    continue
+            elif isinstance(value, Shape):
+                value = value.model_dump()
+            elif type(value) is list:
+                value = [v.model_dump() if isinstance(v, Shape) else v for v in value]
+            dumped[name] = value
+        return dumped
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Shape):
-        return value.model_dump()
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    return value
+@cache
+def _names(kind: type[Any], optional: frozenset[str]) -> tuple[tuple[str, bool], ...]:
+    """The fields, and whether each is left out if it is None; asked for every token."""
+    assert is_dataclass(kind)
+    return tuple((f.name, f.name in optional) for f in fields(kind))
 
 
 @dataclass(slots=True)

@@ -49,9 +49,11 @@ class Plain(Shape):
         return self.value
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def _json(value: Mapping[str, Any]) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="surrogatepass")
+    return _ENCODER.encode(value).encode(errors="surrogatepass")
 
 
 def event(value: Mapping[str, Any]) -> bytes:
