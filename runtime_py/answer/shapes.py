@@ -18,7 +18,8 @@ class Shape:
     def model_dump(self) -> dict[str, Any]:
         """Dictionaries, lists and scalars, ready for JSON."""
         dumped = {}
-        for name, may_lack in _names(type(self), self._optional):
+        kind: Any = type(self)
+        for name, may_lack in _names(kind, self._optional):
             value = getattr(self, name)
             if value is None:
                 if may_lack:
