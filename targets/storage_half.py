@@ -1,34 +1,90 @@
-"""Halves in memory for OpenCL devices that cannot compute with them.
+"""Halves in memory, for devices that cannot compute with them: they are loaded and stored alone.
 
-    T.Cast("float32", A[i])                   T.call_pure_extern("float32", "vload_half", i, A)
+On OpenCL (`with_storage_half`):
 
-OpenCL C has `vload_half` on every device, whereas a variable of type half needs an extension, which
-many CPUs and some GPUs lack. Halves that a kernel computes with are left as they are.
+    T.Cast("float32", A[i])                T.call_pure_extern("float32", "vload_half", i, A)
+    T.Cast("float32x4", A[i : i + 4])      T.call_pure_extern("float32x4", "vload_half4", i / 4, A)
+    A[i] = T.Cast("float16", x)            T.call_extern("void", "vstore_half", x, i, A)
+
+OpenCL C has these functions on every device, whereas a variable of type half needs an extension,
+which many CPUs and some GPUs lack. On Vulkan (`with_single_halves`):
+
+    x[k : k + 4] = T.Cast("float32x4", A[i : i + 4])      x[k] = T.Cast("float32", A[i]); ...
+
+What WGSL has for four elements of an array is a vector that is put together of them, and to put
+halves together is to compute with them. Halves that a kernel computes with are left as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
-from tvm.tirx import Cast, PrimFunc
+from tvm.tirx import BufferStore, Cast, PrimFunc, Ramp
 from tvm_ffi import structural_map
+
+HALF, SINGLE = "float16", "float32"
+LANES = 4  # of the vectors that kernels load
+VECTOR = f"{SINGLE}x{LANES}"
 
 
 def with_storage_half(func: PrimFunc) -> PrimFunc:
-    """Rewrite the casts from float16 to float32 of what is loaded from memory."""
+    """`func` for OpenCL devices of any kind."""
+    body = structural_map(func.body, (Cast, _loaded))
+    return func.with_body(structural_map(body, (BufferStore, _stored)))
 
-    def rewrite(cast: Cast) -> Any:
-        load = cast.value
-        if not isinstance(load, TensorLoad) or str(cast.ty.dtype) != "float32":
-            return cast
-        buffer = load.source
-        if buffer.dtype != "float16":
-            return cast
-        index: Any = load.indices[0]
-        for extent, i in zip(buffer.shape[1:], load.indices[1:], strict=True):
-            index = index * extent + i
-        return tirx.call_pure_extern("float32", "vload_half", index, buffer.data)
 
-    return func.with_body(structural_map(func.body, (Cast, rewrite)))
+def with_single_halves(func: PrimFunc) -> PrimFunc:
+    """`func` for Vulkan devices whose buffers may hold halves."""
+    return func.with_body(structural_map(func.body, (BufferStore, _one_by_one)))
+
+
+def _loaded(cast: Cast) -> Any:
+    load, dtype = cast.value, str(cast.ty.dtype)
+    if not _is_load(load) or dtype not in (SINGLE, VECTOR):
+        return cast
+    *rows, last = load.indices
+    if dtype == SINGLE:
+        index = _offset(load.source, [*rows, last])
+        return tirx.call_pure_extern(dtype, "vload_half", index, load.source.data)
+    assert isinstance(last, Ramp), load
+    index = tirx.truncdiv(_offset(load.source, [*rows, last.base]), LANES)
+    return tirx.call_pure_extern(dtype, f"vload_half{LANES}", index, load.source.data)
+
+
+def _stored(store: BufferStore) -> Any:
+    buffer, value = store.buffer, store.value
+    if buffer.dtype != HALF or not isinstance(value, Cast) or str(value.value.ty.dtype) != SINGLE:
+        return store
+    index = _offset(buffer, store.indices)
+    call = tirx.call_extern("void", "vstore_half", value.value, index, buffer.data)
+    return tirx.Evaluate(call)
+
+
+def _one_by_one(store: BufferStore) -> Any:
+    value = store.value
+    if not isinstance(value, Cast) or str(value.ty.dtype) != VECTOR or not _is_load(value.value):
+        return store
+    load = value.value
+    (*rows, last), (*to_rows, to_last) = load.indices, store.indices
+    assert isinstance(last, Ramp) and isinstance(to_last, Ramp), store
+
+    def one(i: int) -> BufferStore:
+        element = load.source[(*rows, last.base + i)]
+        return BufferStore(store.buffer, tirx.Cast(SINGLE, element), [*to_rows, to_last.base + i])
+
+    return tirx.SeqStmt([one(i) for i in range(LANES)])
+
+
+def _is_load(value: Any) -> bool:
+    return isinstance(value, TensorLoad) and value.source.dtype == HALF
+
+
+def _offset(buffer: tirx.Buffer, indices: Sequence[Any]) -> Any:
+    """Of an element, in elements."""
+    index = indices[0]
+    for extent, i in zip(buffer.shape[1:], indices[1:], strict=True):
+        index = index * extent + i
+    return index

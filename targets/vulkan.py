@@ -9,6 +9,7 @@ from __future__ import annotations
 from .gpu import gpu_preset, group_size
 from .kernels.gpu import GpuLimits
 from .spirv import SpirvToolchain
+from .storage_half import with_single_halves
 from .target import TargetPreset
 
 SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
@@ -25,5 +26,6 @@ def preset(variant: str | None) -> TargetPreset:
         "vulkan" if variant is None else f"vulkan:{variant}",
         GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES),
         {"kind": "vulkan"},
+        edit=with_single_halves,
         toolchain=SpirvToolchain(),
     )

@@ -55,6 +55,12 @@ def _check_positive(record: Any, *names: str) -> None:
         raise ValueError(f"{type(record).__name__}: {bad} must be positive")
 
 
+def _check_floats(record: Any, *names: str) -> None:
+    bad = {name: getattr(record, name) for name in names if getattr(record, name) not in _FLOATS}
+    if bad:
+        raise ValueError(f"{type(record).__name__}: {bad} must be one of {_FLOATS}")
+
+
 def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
     _check_positive(spec, "heads", "kv_heads", "head_dim", "page_size")
     if spec.heads % spec.kv_heads:
@@ -117,7 +123,9 @@ class FusedLinearSpec(_Record):
 
     With `norm_eps` x is RMS-normalised first: z = x / sqrt(mean(x^2) + eps) * norm [K].
     `gated`: y[m, N / 2] = silu(left half) * right half of the linear's result.
-    `residual`: a tensor of y's shape is added to y.
+    `residual`: a tensor of y's shape is added to y. It, the norm and all sums are float32; x and y
+    may be kept in float16, y not where it has a residual: such a sum goes through all layers, and
+    has numbers of tens of thousands beside those of hundredths in many models.
     """
 
     out_features: int  # N, of the stored weight
@@ -128,9 +136,14 @@ class FusedLinearSpec(_Record):
     norm_eps: float | None = None
     gated: bool = False
     residual: bool = False
+    x_dtype: FloatName = "float32"
+    y_dtype: FloatName = "float32"
 
     def __post_init__(self) -> None:
         self.linear()
+        _check_floats(self, "x_dtype", "y_dtype")
+        if self.residual and self.y_dtype != "float32":
+            raise ValueError(f"what has a residual is float32, found y_dtype {self.y_dtype!r}")
         if self.gated and self.out_features % 2:
             raise ValueError(f"gated needs an even out_features, found {self.out_features}")
 
@@ -264,8 +277,11 @@ class PagedAttentionSpec(_Record):
     qk_norm_eps: float | None = None
     page_size: int = 16  # tokens
     kv_dtype: FloatName = "float32"
+    qkv_dtype: FloatName = "float32"
+    out_dtype: FloatName = "float32"
 
     def __post_init__(self) -> None:
+        _check_floats(self, "kv_dtype", "qkv_dtype", "out_dtype")
         self.rope()
         self.attention()
 
@@ -319,6 +335,13 @@ class QkvAttentionSpec(_Record):
 
     linear: FusedLinearSpec
     attention: PagedAttentionSpec
+
+    def __post_init__(self) -> None:
+        if self.linear.y_dtype != self.attention.qkv_dtype:
+            raise ValueError(
+                f"the linear gives {self.linear.y_dtype}, the attention takes "
+                f"{self.attention.qkv_dtype}"
+            )
 
     @classmethod
     def from_json(cls, text: str) -> QkvAttentionSpec:

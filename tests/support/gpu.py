@@ -18,12 +18,13 @@ from tvm.tirx import PrimFunc
 from wherry.errors import ToolchainError
 from wherry.plugins import PLUGINS as KINDS
 from wherry.runtime.core.library import open_runtime
-from wherry.targets.storage_half import with_storage_half
+from wherry.targets.storage_half import with_single_halves, with_storage_half
 from wherry.targets.target import find
 from wherry.targets.toolchain import require
 
 # Set in CI, which installs drivers that run on CPUs.
 REQUIRED = {"opencl": "WHERRY_REQUIRE_OPENCL", "vulkan": "WHERRY_REQUIRE_VULKAN"}
+EDITS = {"opencl": with_storage_half, "vulkan": with_single_halves}  # as the targets'
 __all__ = ["KINDS", "build", "device", "missing", "on_arrays"]
 PACKAGES = {
     "opencl": "pocl-opencl-icd",
@@ -59,7 +60,7 @@ def device(kind: str) -> tvm.runtime.Device:
 def build(kind: str, func: PrimFunc) -> Callable[..., list[np.ndarray]]:
     """Compile; the result takes NumPy arrays and returns them all as the kernel left them."""
     there = device(kind)
-    func = with_storage_half(func) if kind == "opencl" else func
+    func = EDITS[kind](func)
     module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
     preset = find(kind)
     target = Target(dict(preset.device), host=dict(preset.host))

@@ -92,11 +92,17 @@ def test_swiglu(build, d):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-30)
 
 
-ROPE = [(8, 4, 8, 8, None), (9, 3, 64, 32, None), (3, 1, 20, 10, 1e-5)]  # h, g, e, rotary, eps
+ROPE = [  # h, g, e, rotary, eps, dtype of the cache
+    (8, 4, 8, 8, None, "float32"),
+    (9, 3, 64, 32, None, "float16"),
+    (3, 1, 20, 10, 1e-5, "float16"),
+]
+# Of what the cache holds: float16 has 11 bits, and nothing below 2^-14.
+CACHED = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 
 
-@pytest.mark.parametrize(("h", "g", "e", "rotary", "eps"), ROPE)
-def test_rope_append(build, make_batch, h, g, e, rotary, eps):
+@pytest.mark.parametrize(("h", "g", "e", "rotary", "eps", "dtype"), ROPE)
+def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
     rng = np.random.default_rng(e)
     inv_freq = (10000.0 ** (-np.arange(rotary // 2) * 2 / rotary)).astype("float32")
     spec = RopeAppendSpec(
@@ -107,12 +113,13 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps):
         inv_freq=tuple(map(float, inv_freq)),
         scaling=1.25,
         qk_norm_eps=eps,
+        kv_dtype=dtype,
     )
     kernel = build(KERNELS.rope_append(spec))
     batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
     table = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
     qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
-    pages = rng.standard_normal((8, 2, g, 16, e)).astype("float32")
+    pages = rng.standard_normal((8, 2, g, 16, e)).astype(dtype)
     weights = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
     empty = np.full((31, h, e), np.nan, "float32")
     got_pages, got_q = kernel(qkv, *table, *weights, pages, empty)[-2:]
@@ -122,12 +129,12 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps):
         x = np.concatenate([x[:, :h] * weights[0], x[:, h:] * weights[1]], 1)
     x = rotated(x, batch.positions, inv_freq, 1.25)
     np.testing.assert_allclose(got_q, x[:, :h], atol=1e-5)
-    expected = pages.copy()
+    expected = pages.astype("float32")
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
         page = batch.page_ids[batch.page_indptr[s] + position // 16]
         expected[page, 0, :, position % 16] = x[i, h : h + g]
         expected[page, 1, :, position % 16] = qkv[i, h + g :]
-    np.testing.assert_allclose(got_pages, expected, atol=1e-5)
+    np.testing.assert_allclose(got_pages, expected, **CACHED[dtype])
     assert np.array_equal(got_pages[[3, 6]], pages[[3, 6]])
     if eps:  # in two launches, for devices that take few tensors: the same bits
         few = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
@@ -151,11 +158,14 @@ def test_rope_far_out(build, make_batch):
     np.testing.assert_allclose(q, expected[:, :1], atol=3e-6)
 
 
-@pytest.fixture(scope="module", params=[(8, 4, 8), (9, 3, 64), (4, 1, 20)])
+HEADS = [(8, 4, 8, "float32"), (9, 3, 64, "float16"), (4, 1, 20, "float32")]
+
+
+@pytest.fixture(scope="module", params=HEADS, ids=str)
 def attend(build, request):
-    """((h, g, e), the kernel as a function of q, batch and pages)."""
-    h, g, e = request.param
-    spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5)
+    """((h, g, e, dtype of the cache), the kernel as a function of q, batch and pages)."""
+    h, g, e, dtype = request.param
+    spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5, kv_dtype=dtype)
     kernel = build(KERNELS.attention(spec))
 
     def run(q, batch, pages):
@@ -166,14 +176,14 @@ def attend(build, request):
     return request.param, run
 
 
-def values(rng, *shape):
-    return rng.standard_normal(shape).astype("float32")
+def values(rng, *shape, dtype="float32"):
+    return rng.standard_normal(shape).astype(dtype)
 
 
 def test_attention_over_a_mixed_batch(attend, make_batch):
-    (h, g, e), run = attend
+    (h, g, e, dtype), run = attend
     rng = np.random.default_rng(e)
-    pages = values(rng, 20, 2, g, 16, e)
+    pages = values(rng, 20, 2, g, 16, e, dtype=dtype)
     # Decode rows, one of them several tiles long, a whole prompt, a chunk; pages out of order.
     long = [18, 16, 13, 10, 8, 17, 14, 6, 5]
     batch = make_batch(
@@ -185,9 +195,9 @@ def test_attention_over_a_mixed_batch(attend, make_batch):
 
 
 def test_attention_of_a_cut_prompt_has_the_same_bits(attend, make_batch):
-    (h, g, e), run = attend
+    (h, g, e, dtype), run = attend
     rng = np.random.default_rng(3)
-    pages, table = values(rng, 16, 2, g, 16, e), [5, 0, 3, 8, 2, 11, 14, 6, 1]
+    pages, table = values(rng, 16, 2, g, 16, e, dtype=dtype), [5, 0, 3, 8, 2, 11, 14, 6, 1]
     q = values(rng, 140, h, e)
     whole = run(q, make_batch([(0, 140, table)]), pages)
     other, other_q = (20, 1, [9, 10]), values(rng, 1, h, e)
@@ -201,12 +211,12 @@ def test_attention_of_a_cut_prompt_has_the_same_bits(attend, make_batch):
 
 def test_stale_memory_has_no_influence(attend, make_batch):
     """Neither what a page holds beyond a row, be it NaN, nor pages of others."""
-    (h, g, e), run = attend
+    (h, g, e, dtype), run = attend
     rng = np.random.default_rng(4)
-    pages, q = values(rng, 8, 2, g, 16, e), values(rng, 6, h, e)
+    pages, q = values(rng, 8, 2, g, 16, e, dtype=dtype), values(rng, 6, h, e)
     batch = make_batch([(18, 1, [6, 1]), (0, 5, [3])])
     clean = run(q, batch, pages)
-    for stale in (0.0, 1e30, np.nan, np.inf):
+    for stale in (0.0, 6e4, np.nan, np.inf):
         dirty = np.full_like(pages, stale)
         dirty[6], dirty[1, :, :, :3] = pages[6], pages[1, :, :, :3]
         dirty[3, :, :, :5] = pages[3, :, :, :5]

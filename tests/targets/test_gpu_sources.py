@@ -9,6 +9,7 @@ import tvm
 from tvm.target import Target
 
 from wherry.targets import opencl, webgpu
+from wherry.targets.device_features import needed
 from wherry.targets.kernels import (
     AttentionSpec,
     EmbeddingSpec,
@@ -45,6 +46,7 @@ def kernels(made):
     }
     q4 = {"scheme": "q4", "scale_dtype": "float32"}
     fused = {"out_features": 96, "in_features": 64, "norm_eps": 1e-5, "gated": True}
+    halves = {"kv_dtype": "float16", "qkv_dtype": "float16", "out_dtype": "float16"}
     attention = {key: rope[key] for key in ("heads", "kv_heads", "head_dim")} | {"scale": 0.1}
     return {
         "norm": made.rms_norm(RMSNormSpec(dim=96, eps=1e-5)),
@@ -57,17 +59,21 @@ def kernels(made):
         "norm_rope": made.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),
         "attention": made.attention(AttentionSpec(**attention)),
         "fused_linear": made.fused_linear(FusedLinearSpec(**fused, **q4)).compute,
-        "fused_float_linear": made.fused_linear(FusedLinearSpec(**fused, scheme="f32")).compute,
+        "fused_float_linear": made.fused_linear(
+            FusedLinearSpec(**fused, scheme="f32", x_dtype="float16", y_dtype="float16")
+        ).compute,
         "candidates": made.candidates(CandidatesSpec(vocab=2**18)).compute,
-        "paged_attention": made.paged_attention(PagedAttentionSpec(**rope, scale=0.1)).compute,
+        "paged_attention": made.paged_attention(
+            PagedAttentionSpec(**rope, scale=0.1, **halves)
+        ).compute,
     }
 
 
 # Of four elements from one address, in the words of each language.
 VECTORS = {
     "opencl": r"vload4\(",
-    "metal": r"\*\(device (?:float|uint)4\*\)",
-    "cuda": r"\*\((?:float|uint)4\*\)",
+    "metal": r"\*\(device (?:float|uint|half)4\*\)",
+    "cuda": r"\*\((?:float4|uint4|uint2|half4)\*\)",
 }
 GATHER = r"(?:make_)?(?:float|uint)4\)?\(\w+\[\w+(?:\.s|\.x|\[)"  # of four elements, one by one
 WIDE = r"\b(?:long|int64_t)\b"
@@ -114,13 +120,15 @@ def test_webgpu_gets_no_kernel_beyond_its_limits():
     assert demands(unlimited["norm_rope"])[0][0] == 9  # what the limit is for
 
 
-def test_halves_are_loaded_without_half_arithmetic():
-    spec = LinearSpec(out_features=64, in_features=64, scheme="q4", scale_dtype="float16")
-    func = GpuKernels(USUAL, DEVICES["opencl"]).linear(spec)
-    text = source(with_storage_half(func), "opencl")
-    assert "vload_half(" in text
-    assert not re.search(r"\bhalf [a-z_]+|\(half\)|convert_half", text)
-    assert "vload_half(" not in source(func, "opencl")
+def test_opencl_loads_and_stores_halves_without_computing_with_them():
+    made = kernels(GpuKernels(USUAL, DEVICES["opencl"]))
+    for name in ("fused_float_linear", "paged_attention"):
+        text = source(with_storage_half(made[name]), "opencl")
+        for function in ("vload_half(", "vload_half4(", "vstore_half("):
+            assert function in text, name
+        assert not re.search(r"\bhalf\d* [a-z_]+|\(half\d*\)|convert_half", text), name
+        assert not needed("opencl", {"cl": text})
+        assert needed("opencl", {"cl": source(made[name], "opencl")}) == ["cl_khr_fp16"]
 
 
 def test_limits_are_checked():

@@ -18,7 +18,14 @@ from .test_cpu_rows import rotated
 pytestmark = pytest.mark.gpu
 LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
 KERNELS = GpuKernels(LIMITS, {})
-CASES = [(4, 2, 128, 1e-6), (7, 1, 8, None), (8, 1, 64, None), (4, 2, 80, None), (5, 5, 20, 1e-5)]
+CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
+    (4, 2, 128, 1e-6, "float16"),
+    (7, 1, 8, None, "float32"),
+    (8, 1, 64, None, "float16"),
+    (4, 2, 80, None, "float32"),
+    (5, 5, 20, 1e-5, "float16"),
+]
+CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes.
 ON = [(kind, case) for kind in KINDS for case in (CASES if kind == "vulkan" else CASES[:2])]
 
@@ -55,8 +62,8 @@ def table_of(batch, most=MOST_SLOTS):
 
 
 class Kernel:
-    def __init__(self, build, h, g, e, eps, pages=90):
-        self.h, self.g, self.e, self.eps = h, g, e, eps
+    def __init__(self, build, h, g, e, eps, dtype, pages=90):
+        self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
             heads=h,
@@ -66,16 +73,19 @@ class Kernel:
             inv_freq=tuple(map(float, self.inv_freq)),
             scale=e**-0.5,
             qk_norm_eps=eps,
+            kv_dtype=dtype,
+            qkv_dtype=dtype,
+            out_dtype=dtype,
         )
         self.kernel = KERNELS.paged_attention(spec)
         self.call = build(self.kernel.compute)
         rng = np.random.default_rng(h + e)
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
-        self.pages = rng.standard_normal((pages, 2, g, 16, e)).astype("float32")
+        self.pages = rng.standard_normal((pages, 2, g, 16, e)).astype(dtype)
 
     def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
         """(out, pages)."""
-        out = np.full((len(qkv), self.h, self.e), np.nan, "float32")
+        out = np.full((len(qkv), self.h, self.e), np.nan, self.dtype)
         inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, pages]
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]
@@ -92,7 +102,10 @@ class Kernel:
 
     def rows(self, seed, n):
         shape = (n, self.h + 2 * self.g, self.e)
-        return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+        return np.random.default_rng(seed).standard_normal(shape).astype(self.dtype)
+
+    def close(self, got, expected):
+        np.testing.assert_allclose(got, expected, **CLOSE[self.dtype])
 
 
 @pytest.fixture(scope="module", params=ON, ids=str)
@@ -126,7 +139,7 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
     qkv = kernel.rows(0, length)
     batch = make_batch([(0, length, table)])
     whole, pages = kernel(qkv, batch, kernel.pages)
-    np.testing.assert_allclose(whole, kernel.expected(qkv, batch, pages), atol=1e-5)
+    kernel.close(whole, kernel.expected(qkv, batch, pages))
     assert not np.array_equal(pages, kernel.pages)
 
     others = [(20, 1, [70, 71]), (3, 4, [72])]
@@ -151,7 +164,7 @@ def test_a_decode_row_has_the_same_bits_beside_prompts_and_many_rows(kernel, mak
     table = table[: position // 16 + 1]
     alone, pages = kernel(q, make_batch([(position, 1, table)]), kernel.pages)
     expected = kernel.expected(q, make_batch([(position, 1, table)]), pages)
-    np.testing.assert_allclose(alone, expected, atol=1e-5)
+    kernel.close(alone, expected)
     others = {
         "nine rows": [(i, 1, [80 + i]) for i in range(8)],
         "a prompt": [(9, 20, [41, 42])],
@@ -164,6 +177,4 @@ def test_a_decode_row_has_the_same_bits_beside_prompts_and_many_rows(kernel, mak
             got, left = kernel(np.concatenate([rows, q]), before, kernel.pages, most)
             assert np.isfinite(got).all() and np.array_equal(got[-1], alone[0]), (name, most)
             assert np.array_equal(left[table], pages[table]), (name, most)
-        np.testing.assert_allclose(
-            got, kernel.expected(np.concatenate([rows, q]), before, left), atol=1e-5
-        )
+        kernel.close(got, kernel.expected(np.concatenate([rows, q]), before, left))

@@ -27,19 +27,22 @@ STEPS = {  # sequences as (first position, rows, pages)
     "a prompt": [(0, 9, [3])],
     "a prompt beside rows": [(20, 1, [3, 4]), (2 * SPLIT + 5, 1, LONG), (17, 3, [5, 6])],
 }
-# Query heads, KV heads, head dim, hidden size, scheme, dtype of scales, eps of the norms of heads.
+# Query heads, KV heads, head dim, hidden size, scheme, dtype of scales, eps of the norms of heads,
+# dtype of what is kept.
 # Vulkan's kernels come from the source that browsers get.
 CASES = [
-    ("vulkan", 4, 2, 16, 64, "q4", "float16", 1e-6),  # several heads a block
-    ("metal", 3, 1, 20, 44, "f32", None, None),  # nothing is aligned
+    ("vulkan", 4, 2, 16, 64, "q4", "float16", 1e-6, "float16"),  # several heads a block
+    ("metal", 3, 1, 20, 44, "f32", None, None, "float32"),  # nothing is aligned
 ]
 
 
 @pytest.mark.parametrize(
-    ("build", "h", "g", "e", "hidden", "scheme", "scale_dtype", "eps"), CASES, indirect=["build"]
+    ("build", "h", "g", "e", "hidden", "scheme", "scale_dtype", "eps", "dtype"),
+    CASES,
+    indirect=["build"],
 )
 def test_the_bits_are_those_of_the_kernels_apart(
-    build, make_batch, h, g, e, hidden, scheme, scale_dtype, eps
+    build, make_batch, h, g, e, hidden, scheme, scale_dtype, eps, dtype
 ):
     rng = np.random.default_rng(e)
     width = (h + 2 * g) * e
@@ -49,6 +52,7 @@ def test_the_bits_are_those_of_the_kernels_apart(
         scheme=scheme,
         scale_dtype=scale_dtype,
         norm_eps=1e-5,
+        y_dtype=dtype,
     )
     attention = PagedAttentionSpec(
         heads=h,
@@ -58,6 +62,9 @@ def test_the_bits_are_those_of_the_kernels_apart(
         inv_freq=tuple(float(np.float32(0.7**i)) for i in range(e // 2)),
         scale=e**-0.5,
         qk_norm_eps=eps,
+        kv_dtype=dtype,
+        qkv_dtype=dtype,
+        out_dtype=dtype,
     )
     kernels = (
         KERNELS.qkv_attention(QkvAttentionSpec(linear=linear, attention=attention)),
@@ -69,14 +76,14 @@ def test_the_bits_are_those_of_the_kernels_apart(
     norm = rng.uniform(0.5, 2, hidden).astype("float32")
     norms = rng.uniform(0.5, 2, (2, e)).astype("float32")
     joined, apart = ([norms], list(norms)) if eps else ([], [])
-    pages = rng.standard_normal((60, 2, g, 16, e)).astype("float32")
+    pages = rng.standard_normal((60, 2, g, 16, e)).astype(dtype)
     for name, rows in STEPS.items():
         batch = make_batch(rows)
         n = len(batch.positions)
         x = rng.standard_normal((n, hidden)).astype("float32")
         steps = [table_of(batch), batch.query_indptr]
         made = [scratch(kernel, batch) for kernel in kernels]
-        out, qkv = np.full((n, h, e), np.nan, "float32"), np.full((n, width), np.nan, "float32")
+        out, qkv = np.full((n, h, e), np.nan, dtype), np.full((n, width), np.nan, dtype)
 
         inputs = [x, norm, *stored, *steps, *joined, pages]
         got = together(*inputs, out, *made[0])[len(inputs) - 1 :][:2]

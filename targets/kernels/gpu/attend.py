@@ -245,10 +245,10 @@ class Attend:
     def _elements(self, page: Any, at: Any, k: Any, count: int) -> list[Any]:
         """Emit the loads of `count` elements of a key, float32."""
         d = self.spec.head_dim
-        if count == 4 and d % 4 == 0 and self.spec.kv_dtype == "float32":
+        if count == 4 and d % 4 == 0:
             return e.vector(self.pages, *element(self.pages, page, 0, self.kv_head, at, k))
         own = [element(self.pages, page, 0, self.kv_head, at, k + i) for i in range(count)]
-        return [T.Cast("float32", self.pages[index]) for index in own]
+        return [e.load(self.pages, *index) for index in own]
 
     def _tops(self) -> None:
         """Emit the largest score of each part of the tile."""
@@ -319,7 +319,7 @@ class Attend:
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:
             index = element(self.pages, place[0], 1, self.kv_head, place[1], k)
-            return e.let(T.Cast("float32", self.pages[index]))
+            return e.let(e.load(self.pages, *index))
 
         if together:
             k = e.let(e.mod(self.thread, d))

@@ -104,7 +104,7 @@ def launch_rows(
                 r = e.let(e.div(unit, heads))
                 index = [row_of(r), first_head + e.mod(unit, heads), k]
                 seen = e.let(shared.last[r])  # outside the condition, where TVM wants no loads
-                e.when(seen >= 0, lambda: T.buffer_store(out, value, index))
+                e.when(seen >= 0, lambda: e.store(out, value, *index))
 
             attend.divide(store)
             e.barrier()

@@ -126,7 +126,7 @@ def _merge(
             attend.merged(i, largest, total, value)
 
         attend.each_slot(add)
-    attend.divide(lambda _i, _unit, k, value: T.buffer_store(tensors.out, value, [row, head, k]))
+    attend.divide(lambda _i, _unit, k, value: e.store(tensors.out, value, row, head, k))
 
 
 class DecodeBlock:
@@ -167,8 +167,8 @@ class DecodeBlock:
         d = self.spec.head_dim
 
         def load(i: Any) -> None:
-            value = self.tensors.qkv[self.row, self.head_of(e.div(i, d)), e.mod(i, d)]
-            T.buffer_store(self.raw, value, [i])
+            index = (self.row, self.head_of(e.div(i, d)), e.mod(i, d))
+            T.buffer_store(self.raw, e.load(self.tensors.qkv, *index), [i])
 
         e.over((self.heads + 2) * d, self.threads, self.thread, load)
         e.barrier()
@@ -180,8 +180,8 @@ class DecodeBlock:
         attend = self._attend()
         attend.whole(self._first_page(), self.position, self.position)
         attend.divide(
-            lambda slot, unit, k, value: T.buffer_store(
-                self.tensors.out, value, [self.row, self.first_head + unit, k]
+            lambda slot, unit, k, value: e.store(
+                self.tensors.out, value, self.row, self.first_head + unit, k
             )
         )
 
@@ -198,12 +198,8 @@ class DecodeBlock:
 
     def _attend(self) -> Attend:
         d = self.spec.head_dim
-        value = (self.heads + 1) * d
-
-        def rounded(x: Any) -> Any:
-            return T.Cast("float32", T.Cast(self.spec.kv_dtype, x))
-
-        own = (lambda k: self.key[k], lambda k: rounded(self.raw[value + k]))
+        value, dtype = (self.heads + 1) * d, self.spec.kv_dtype
+        own = (lambda k: self.key[k], lambda k: e.kept(dtype, self.raw[value + k]))
         return Attend(
             self.spec.attention(),
             self.tensors.pages,
@@ -232,7 +228,7 @@ class DecodeBlock:
             return lambda k, v: T.buffer_store(self.shared.q, v * scale, [i * d + k])
 
         def key(k: Any, v: Any) -> None:
-            T.buffer_store(self.key, T.Cast("float32", T.Cast(dtype, v)), [k])
+            T.buffer_store(self.key, e.kept(dtype, v), [k])
 
         stores = [*(query(i) for i in range(heads)), key]
 

@@ -18,6 +18,9 @@ from tvm.script.ir_builder import tirx as builder_tirx
 from tvm.tirx import PrimFunc
 
 Expr = Any  # of TVM, which has no types of its own for mypy
+# Bits of float32 that float16 has not; of -0, the least normal and the largest float16, infinity.
+_DROPPED = 13
+_SIGN, _LEAST_HALF, _LARGEST_HALF, _INFINITY = 0x80000000, 0x38800000, 0x477FE000, 0x7F800000
 Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string: symbolic), dtype
 
 
@@ -93,14 +96,52 @@ def let(value: Expr) -> Expr:
 def vector(buffer: Expr, *index: Expr) -> list[Expr]:
     """Emit one load of buffer[..., k : k + 4], k the last of `index`; the four elements.
 
-    k is a multiple of four, and an expression of no buffer's elements where that can be had: the
-    compiler of the device has to see that the four lie side by side.
+    Halves become float32. k is a multiple of four, and an expression of no buffer's elements where
+    that can be had: the compiler of the device has to see that the four lie side by side.
     """
-    dtype = str(buffer.dtype)
-    elements = private(4, dtype)
     loaded = buffer[(*index[:-1], T.ramp(index[-1], 1, 4))]
+    if is_half(buffer):
+        loaded = T.Cast("float32x4", loaded)
+    elements = private(4, "float32" if is_half(buffer) else str(buffer.dtype))
     T.buffer_store(elements, loaded, [T.ramp(0, 1, 4)])
     return [elements[i] for i in range(4)]
+
+
+def is_half(buffer: Expr) -> bool:
+    """Whether its elements are float16: kernels keep them in memory, and compute in float32."""
+    return str(buffer.dtype) == "float16"
+
+
+def load(buffer: Expr, *index: Expr) -> Expr:
+    """buffer[index] as float32."""
+    return T.Cast("float32", buffer[index]) if is_half(buffer) else buffer[index]
+
+
+def store(buffer: Expr, value: Expr, *index: Expr) -> None:
+    """Emit buffer[index] = value, a float32, as `kept` has it."""
+    dtype = str(buffer.dtype)
+    T.buffer_store(buffer, T.Cast(dtype, kept(dtype, value)), list(index))
+
+
+def kept(dtype: str, value: Expr) -> Expr:
+    """The float32 that is read back from memory of `dtype` after `value` was stored there.
+
+    Float16 gets the nearest, of two the even one; the largest, 65504, for what is larger, because
+    an infinity would make the whole row NaN; and zero below its least normal number, 2^-14. All of
+    it by integers: how a conversion rounds, and whether it knows numbers less than that, differs
+    between devices and may differ between kernels; these it cannot but leave as they are.
+    """
+    if dtype != "float16":
+        return value
+    bits = let(T.reinterpret("uint32", value))
+    magnitude = let(T.bitwise_and(bits, T.uint32(_SIGN - 1)))
+    odd = T.bitwise_and(T.shift_right(magnitude, T.uint32(_DROPPED)), T.uint32(1))
+    grown = magnitude + T.uint32(2 ** (_DROPPED - 1) - 1) + odd
+    near = T.bitwise_and(grown, T.uint32(2**32 - 2**_DROPPED))
+    near = T.Select(magnitude < T.uint32(_LEAST_HALF), T.uint32(0), near)
+    near = T.Select(near > T.uint32(_LARGEST_HALF), T.uint32(_LARGEST_HALF), near)
+    near = T.Select(magnitude < T.uint32(_INFINITY), near, magnitude)
+    return let(T.reinterpret("float32", T.bitwise_or(near, bits - magnitude)))
 
 
 def div(a: Expr, b: int) -> Expr:

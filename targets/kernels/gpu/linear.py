@@ -34,7 +34,7 @@ def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
 
 
 def linear(spec: LinearSpec, limits: GpuLimits) -> PrimFunc:
-    """(x float32 [m, K], *stored, y float32 [m, N])."""
+    """(x [m, K], *stored, y [m, N])."""
     return fused_linear(fused(spec), limits).compute
 
 
@@ -54,11 +54,11 @@ def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
     k, y = spec.in_features, ("m", spec.width)
     normed, residual = spec.norm_eps is not None, spec.residual
     return [
-        ("x", ("m", k), "float32"),
+        ("x", ("m", k), spec.x_dtype),
         *([("norm", (k,), "float32")] if normed else []),
         *stored_parameters(spec.linear()),
         *([("residual", y, "float32")] if residual else []),
-        ("y", y, "float32"),
+        ("y", y, spec.y_dtype),
         *([("inverse", ("m",), "float32")] if normed else []),
     ]
 

@@ -63,7 +63,7 @@ class Operands:
 def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
     """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
     assert plan.spec.norm_eps is not None
-    loads: list[Load] = [lambda k, row=row: x[row, k] for row in rows]
+    loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
     return inverses_rms(loads, plan.spec.in_features, thread, plan.few_threads, plan.spec.norm_eps)
 
 
@@ -80,7 +80,9 @@ def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list
 
 def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
     """x[row, k], normalised if `inverse` is given; 0 beyond K."""
-    x = tensors.x[row, k] if inverse is None else tensors.x[row, k] * inverse * tensors.norm[k]
+    x = e.load(tensors.x, row, k)
+    if inverse is not None:
+        x = x * inverse * tensors.norm[k]
     if tensors.weights.whole_groups:
         return x
     return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
@@ -91,4 +93,4 @@ def finish(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]
     value = gated(*sums) if plan.spec.gated else sums[0]
     if plan.spec.residual:
         value = tensors.residual[row, column] + value
-    T.buffer_store(tensors.y, value, [row, column])
+    e.store(tensors.y, value, row, column)

@@ -38,12 +38,12 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
 
     func = e.prim_func(
         [
-            ("qkv", ("n", h + 2 * g, d), "float32"),
+            ("qkv", ("n", h + 2 * g, d), spec.qkv_dtype),
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", 2, g, spec.page_size, d), spec.kv_dtype),
-            ("out", ("n", h, d), "float32"),
+            ("out", ("n", h, d), spec.out_dtype),
             *scratch_parameters(spec),
         ],
         emit,

@@ -36,6 +36,11 @@ class _Heads:
     buffer: Any
     head_dim: int
 
+    @property
+    def dtype(self) -> str:
+        """Of the tensor."""
+        return str(self.buffer.dtype)
+
     def __getitem__(self, index: tuple[Any, Any, Any]) -> Any:
         row, head, k = index
         return self.buffer[row, head * self.head_dim + k]
@@ -48,7 +53,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
     has_norms = attention.qk_norm_eps is not None
     inputs = [p for p in linear.parameters(fused) if p[0] not in ("y", "inverse")]
     inverse = [(("n",), "float32")] if fused.norm_eps is not None else []
-    scratch = (*scratch_of(attention), (("n", fused.width), "float32"), *inverse)
+    scratch = (*scratch_of(attention), (("n", fused.width), fused.y_dtype), *inverse)
 
     def emit(b: dict[str, Any], s: dict[str, Any]) -> None:
         both = b.get("norms")
@@ -78,9 +83,9 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("query_indptr", ("r1",), "int32"),
             *([("norms", (2, d), "float32")] if has_norms else []),
             ("pages", ("count", 2, g, attention.page_size, d), attention.kv_dtype),
-            ("out", ("n", h, d), "float32"),
+            ("out", ("n", h, d), attention.out_dtype),
             *scratch_parameters(attention),
-            ("y", ("n", fused.width), "float32"),
+            ("y", ("n", fused.width), fused.y_dtype),
             *(("inverse", ("n",), "float32") for _ in inverse),
         ],
         emit,
@@ -136,7 +141,10 @@ def _compute_qkv(
     partial = e.shared((OUTPUTS * threads,))
 
     def store(_row: int, column: Any, sums: list[Any]) -> None:
-        e.when(column < width, lambda: T.buffer_store(work.raw, sums[0], [column]))
+        def put() -> None:  # what the linear alone would leave in memory
+            T.buffer_store(work.raw, e.kept(spec.linear.y_dtype, sums[0]), [column])
+
+        e.when(column < width, put)
 
     with T.serial(-(-width // (across * OUTPUTS))) as turn:
         multiply(

@@ -90,7 +90,9 @@ def _head(
     """Emit one head of qkv. `heads` are those that the launch has: a test that none fails goes."""
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
     x = e.shared((size,))
-    e.over(size, threads, thread, lambda k: T.buffer_store(x, tensors.qkv[row, head, k], [k]))
+    e.over(
+        size, threads, thread, lambda k: T.buffer_store(x, e.load(tensors.qkv, row, head, k), [k])
+    )
     e.barrier()
     load: Load = x.__getitem__
     if tensors.norms:  # of V too, unused: no branch around barriers
@@ -149,14 +151,14 @@ class Slot:
     def __init__(
         self, spec: RopeAppendSpec, pages: Any, rows: Rows, row: Any, position: Any
     ) -> None:
-        self.dtype, self.pages = spec.kv_dtype, pages
+        self.pages = pages
         self.page = e.let(rows.page(rows.first(row), position // spec.page_size))
         self.token = e.let(position % spec.page_size)
 
     def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
         """Emit the store of element k of the key (0) or value (1)."""
         index = element(self.pages, self.page, which, kv_head, self.token, k)
-        T.buffer_store(self.pages, T.Cast(self.dtype, value), index)
+        e.store(self.pages, value, *index)
 
 
 def normed(

@@ -59,15 +59,11 @@ class Weights:
         if bits := BITS.get(self.spec.scheme):
             count = WORD * bits // 32
             return _integers([e.let(tensor[row, index * count + i]) for i in range(count)], bits)
-        if self.spec.scheme == "f32" and self.whole_groups:
+        if self.whole_groups:
             return [x for half in (0, 4) for x in e.vector(tensor, row, index * WORD + half)]
         k = [index * WORD + i for i in range(WORD)]
-        return [self._guarded(i, T.Cast("float32", tensor[row, i])) for i in k]
-
-    def _guarded(self, k: Any, value: Any) -> Any:
-        if self.whole_groups:
-            return value
-        return T.if_then_else(k < self.spec.in_features, value, T.float32(0))
+        inside = self.spec.in_features
+        return [T.if_then_else(i < inside, e.load(tensor, row, i), T.float32(0)) for i in k]
 
 
 def _integers(words: list[Any], bits: int) -> list[Any]:
