@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# By kind: the suffix of the source, where it computes with halves, and what that takes, in the
-# words of the API: features of WebGPU and Vulkan, extensions of OpenCL.
+# By kind: the suffix of the source, where it has halves beyond what every device can do, and what
+# that takes, in the words of the API: features of WebGPU and Vulkan, extensions of OpenCL. Kernels
+# load and store halves and compute with float32, for which OpenCL has functions everywhere and
+# Vulkan asks for storage alone; WGSL knows but one feature for both.
 _HALVES = {
     "webgpu": ("wgsl", r"^enable f16;", ("shader-f16",)),
-    "vulkan": (
-        "wgsl",
-        r"^enable f16;",
-        ("shaderFloat16", "storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess"),
-    ),
+    "vulkan": ("wgsl", r"^enable f16;", ("storageBuffer16BitAccess",)),
     "opencl": ("cl", r"^ +half\d* \w|\(half\d*\)|convert_half", ("cl_khr_fp16",)),
 }
 

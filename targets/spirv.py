@@ -23,11 +23,16 @@ from wherry.errors import ToolchainError, WherryError
 from wherry.plugins import find_plugin, open_plugin
 
 from . import naga
-from .spirv_code import without_contraction, without_zeroing
+from .spirv_code import (
+    computes_with_halves,
+    without_contraction,
+    without_half_arithmetic,
+    without_zeroing,
+)
 from .toolchain import ONE_AT_A_TIME, Tool
 
 _BUILD = "target.build.vulkan"
-_FORMAT = "wherry-spirv-1"  # read by engine/backends/vulkan/kernels.cc
+_FORMAT = "wherry-spirv-2"  # read by engine/backends/vulkan/kernels.cc
 _TYPES = {"handle": (3, 64), "int32": (0, 32), "uint32": (1, 32), "float32": (2, 32)}
 _SIZES = {"f32": 4, "i32": 4, "u32": 4, "f16": 2}
 _SHARED = re.compile(r"var<workgroup> \w+ : array<(\w+), (\d+)>")
@@ -81,9 +86,24 @@ class SpirvToolchain:
         self._wgsl = str(made.inspect_source("wgsl"))
         sources = kernels_of(self._wgsl)
         made_of = naga.compile_wgsl(sources)
-        code = {name: without_contraction(without_zeroing(c)) for name, c in made_of.items()}
+        code = {name: finished(name, c) for name, c in made_of.items()}
         blob = pack(calls, sources, code)
         return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
+
+
+def finished(name: str, code: bytes) -> bytes:
+    """SPIR-V that naga made of a kernel, as it is to run.
+
+    Raises:
+        WherryError: it computes with halves, which our plugin never asks a device for.
+    """
+    code = without_half_arithmetic(without_contraction(without_zeroing(code)))
+    if computes_with_halves(code):
+        raise WherryError(
+            f"Kernel {name} computes with float16; on Vulkan kernels may only load and store it. "
+            "Type: --quant q4f32_1"
+        )
+    return code
 
 
 @cache
@@ -138,7 +158,7 @@ def pack(
 
 
 def demands(wgsl: str) -> tuple[int, ...]:
-    """Bytes of shared memory, whether halves are computed with, threads along x, y, z."""
+    """Bytes of shared memory, whether buffers hold halves, threads along x, y, z."""
     shared = sum(_SIZES[kind] * int(count) for kind, count in _SHARED.findall(wgsl))
     threads = _THREADS.search(wgsl)
     assert threads, "TVM writes a workgroup size into each kernel"

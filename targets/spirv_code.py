@@ -1,6 +1,6 @@
 """SPIR-V changed word by word, of modules that naga made of WGSL.
 
-Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20 and 3.42.
+Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.31 and 3.42.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from collections.abc import Iterator
 _HEADER_WORDS, _WORKGROUP, _NO_CONTRACTION = 5, 4, 42
 _OP_CONSTANT_NULL, _OP_VARIABLE, _OP_STORE, _OP_DECORATE, _OP_MEMBER_DECORATE = 46, 59, 62, 71, 72
 _CONTRACTED = (129, 131, 133)  # OpFAdd, OpFSub, OpFMul
+_OP_CAPABILITY, _OP_TYPE_FLOAT, _OP_TYPE_POINTER, _OP_FUNCTION = 17, 22, 32, 54
+_OP_LOAD, _OP_CONVERT = 61, 115
+_FLOAT16, _UNIFORM_16_BIT = 9, 4434  # capabilities Float16, UniformAndStorageBuffer16BitAccess
+_STORAGE_BUFFER = 12  # storage class
 
 
 def without_zeroing(code: bytes) -> bytes:
@@ -53,6 +57,53 @@ def without_contraction(code: bytes) -> bytes:
         kept += instruction
     assert decorated, "a kernel binds tensors, which is a decoration"
     return _bytes(kept)
+
+
+def without_half_arithmetic(code: bytes) -> bytes:
+    """Ask of a device that kernels may load and store halves, not that they compute with them.
+
+        OpCapability Float16                                (none)
+        OpCapability UniformAndStorageBuffer16BitAccess     (none)
+        OpCapability StorageBuffer16BitAccess               OpCapability StorageBuffer16BitAccess
+
+    Naga asks for all three, and few devices less than desktop GPUs have them. Our kernels convert
+    what they load to float32, and back what they store, which takes the third alone (extension
+    SPV_KHR_16bit_storage). A kernel that does anything else with halves stays as it is.
+    """
+    words = _words(code)
+    if not _only_stores_halves(words):
+        return code
+    kept = list(words[:_HEADER_WORDS])
+    for opcode, instruction in _instructions(words):
+        if opcode != _OP_CAPABILITY or instruction[1] not in (_FLOAT16, _UNIFORM_16_BIT):
+            kept += instruction
+    return _bytes(kept)
+
+
+def computes_with_halves(code: bytes) -> bool:
+    """Whether the device must have the feature shaderFloat16."""
+    found = _instructions(_words(code))
+    return any(o == _OP_CAPABILITY and i[1] == _FLOAT16 for o, i in found)
+
+
+def _only_stores_halves(words: tuple[int, ...]) -> bool:
+    """Whether halves lie in buffers, and are loaded, converted and stored alone."""
+    halves, values, inside = set(), set(), False
+    for opcode, instruction in _instructions(words):
+        operands = instruction[1:]
+        inside = inside or opcode == _OP_FUNCTION
+        if opcode == _OP_TYPE_FLOAT and operands[1] == 16:
+            halves.add(operands[0])
+        elif opcode == _OP_TYPE_POINTER and operands[2] in halves:
+            if operands[1] != _STORAGE_BUFFER:
+                return False
+        elif inside and operands and operands[0] in halves:
+            if opcode not in (_OP_LOAD, _OP_CONVERT):
+                return False
+            values.add(operands[1])
+        elif inside and values.intersection(operands) and opcode not in (_OP_STORE, _OP_CONVERT):
+            return False
+    return True
 
 
 def _words(code: bytes) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ def text(value: bytes) -> bytes:
 
 def blob(code: bytes, extras: tuple[int, ...]) -> bytes:
     numbers = struct.pack(f"<Q{len(extras)}i", len(extras), *extras)
-    return text(b"wherry-spirv-1") + ONE + text(b"k") + 2 * bytes(8) + numbers + text(code)
+    return text(b"wherry-spirv-2") + ONE + text(b"k") + 2 * bytes(8) + numbers + text(code)
 
 
 def test_damaged_libraries_are_refused(there):

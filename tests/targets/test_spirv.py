@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import subprocess
+from itertools import pairwise
 
 import pytest
 import tvm
@@ -15,6 +16,7 @@ from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ToolchainError, WherryError
 from wherry.targets import cpu, naga, spirv, vulkan
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+from wherry.targets.storage_half import with_single_halves
 from wherry.targets.toolchain import require
 
 from ..support import gpu
@@ -55,16 +57,16 @@ def test_every_kernel_is_valid(tools, threads, tmp_path):
     wgsl = {"kind": "webgpu", "max_num_threads": int(threads)}
     sources = {}
     for name, func in kernels(GpuKernels(limits, vulkan.preset(threads).device)).items():
-        module = tvm.IRModule({name: func.with_attr("global_symbol", name)})
+        module = tvm.IRModule({name: with_single_halves(func).with_attr("global_symbol", name)})
         built = tvm.compile(module, target=Target(wgsl, host=dict(cpu.host())))
         part = built.mod.imports[0]
         sources |= spirv.kernels_of(str(part.inspect_source("wgsl")))
         assert set(json.loads(part.inspect_source("func_info"))) <= set(sources)
     for name, code in naga.compile_wgsl(sources).items():
-        exact = spirv.without_contraction(spirv.without_zeroing(code))
-        validate(exact, tmp_path / f"{name}.spv")
+        validate(spirv.finished(name, code), tmp_path / f"{name}.spv")
         shared, _, x, y, z = spirv.demands(sources[name])
         assert shared <= 16384 and x * y * z <= int(threads)
+    assert sum("enable f16;" in source for source in sources.values()) > 4
 
 
 def test_shared_memory_is_not_zeroed(tools, tmp_path):
@@ -99,6 +101,42 @@ def test_numbers_that_are_not_of_32_bits_are_refused():
     call = {"arg_types": ["handle", "int64"], "launch_param_tags": []}
     with pytest.raises(WherryError, match="int64"):
         spirv.pack({"k": call}, {"k": KERNEL}, {"k": b""})
+
+
+HALF_KERNEL = "enable f16;\n" + KERNEL.replace("array<f32>", "array<f16>").replace(
+    "s[t.x] = x[t.x]; workgroupBarrier(); x[t.x] = s[63u - t.x];", "BODY"
+)
+CAPABILITIES = {"Float16": 9, "StorageBuffer16BitAccess": 4433, "16 bits of uniforms": 4434}
+
+
+def capabilities(code):
+    words = struct.unpack(f"<{len(code) // 4}I", code)
+    return {name for name, n in CAPABILITIES.items() if (2 << 16 | 17, n) in pairwise(words)}
+
+
+def test_halves_that_are_only_stored_ask_for_no_more(tools, tmp_path):
+    """As the validator knows it, too: not even a vector may be put together of halves."""
+    bodies = {
+        "stored": "x[t.x] = f16(f32(x[t.x]) * 3.0f);",
+        "added": "x[t.x] = x[t.x] + x[0u];",
+        "compared": "if (x[t.x] > x[0u]) { x[t.x] = x[1u]; }",
+        "joined": "x[t.x] = f16(vec4<f32>(vec4<f16>(x[0u], x[1u], x[2u], x[3u])).y);",
+    }
+    made = naga.compile_wgsl({n: HALF_KERNEL.replace("BODY", b) for n, b in bodies.items()})
+    for name, code in made.items():
+        assert "Float16" in capabilities(code)  # what naga asks for
+        path = tmp_path / f"{name}.spv"
+        if name == "stored":
+            lean = spirv.finished(name, code)
+            assert capabilities(lean) == {"StorageBuffer16BitAccess"}
+            validate(lean, path)
+            continue
+        with pytest.raises(WherryError, match=f"Kernel {name} computes with float16"):
+            spirv.finished(name, code)
+        validate(code, path)
+        words = struct.pack("<2I", 2 << 16 | 17, CAPABILITIES["Float16"])
+        with pytest.raises(AssertionError):
+            validate(code.replace(words, b""), path)
 
 
 @pytest.mark.gpu

@@ -20,24 +20,14 @@ VkDevice open(const PhysicalDevice& physical) {
   queue.queueFamilyIndex = physical.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  VkPhysicalDeviceShaderFloat16Int8Features arithmetic{};
-  arithmetic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
-  arithmetic.shaderFloat16 = VK_TRUE;
   VkPhysicalDevice16BitStorageFeatures storage{};
   storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-  storage.pNext = &arithmetic;
   storage.storageBuffer16BitAccess = VK_TRUE;
-  storage.uniformAndStorageBuffer16BitAccess = VK_TRUE;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = physical.half ? &storage : nullptr;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
-  const char* half = VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME;
-  if (physical.half && physical.properties.apiVersion < VK_API_VERSION_1_2) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &half;
-  }
   VkDevice device = VK_NULL_HANDLE;
   check(Instance::get().CreateDevice(physical.handle, &info, nullptr, &device), "vkCreateDevice");
   return device;

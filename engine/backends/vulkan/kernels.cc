@@ -9,7 +9,7 @@ namespace wherry::vulkan {
 
 namespace {
 
-constexpr char kFormat[] = "wherry-spirv-1";
+constexpr char kFormat[] = "wherry-spirv-2";
 constexpr size_t kExtras = 5;
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
@@ -39,7 +39,7 @@ uint32_t KernelInfo::tensors() const {
 }
 
 // String format, u64 count, count * (string name, call with extras (bytes of shared memory, whether
-// halves are computed with, threads of a block along x, y, z), string SPIR-V). Written by
+// buffers hold halves, threads of a block along x, y, z), string SPIR-V). Written by
 // targets/spirv.py.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the Vulkan part of the library");

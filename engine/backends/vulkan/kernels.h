@@ -15,7 +15,7 @@ struct KernelInfo {
   backends::KernelCall call;
   std::string spirv;
   uint32_t shared_memory = 0;         // bytes of a block
-  bool half = false;                  // computes with float16
+  bool half = false;                  // loads and stores float16
   std::array<uint32_t, 3> threads{};  // of a block, along x, y, z
 
   uint32_t tensors() const;

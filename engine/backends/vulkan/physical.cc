@@ -50,18 +50,14 @@ uint32_t compute_family(VkPhysicalDevice handle, uint32_t& count) {
   return family;
 }
 
-bool has_half(VkPhysicalDevice handle, bool float16_known) {
-  VkPhysicalDeviceShaderFloat16Int8Features arithmetic{};
-  arithmetic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+bool stores_half(VkPhysicalDevice handle) {
   VkPhysicalDevice16BitStorageFeatures storage{};
   storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-  if (float16_known) storage.pNext = &arithmetic;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &storage;
   Instance::get().GetPhysicalDeviceFeatures2(handle, &features);
-  return arithmetic.shaderFloat16 == VK_TRUE && storage.storageBuffer16BitAccess == VK_TRUE &&
-         storage.uniformAndStorageBuffer16BitAccess == VK_TRUE;
+  return storage.storageBuffer16BitAccess == VK_TRUE;
 }
 
 PhysicalDevice describe(VkPhysicalDevice handle, const std::vector<std::string>& extensions) {
@@ -90,8 +86,7 @@ PhysicalDevice describe(VkPhysicalDevice handle, const std::vector<std::string>&
                         : std::to_string(properties.properties.driverVersion);
   device.largest_allocation = maintenance.maxMemoryAllocationSize;
   device.subgroup = std::max(subgroup.subgroupSize, 1u);
-  device.half = has_half(handle, has(extensions, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME) ||
-                                     device.properties.apiVersion >= VK_API_VERSION_1_2);
+  device.half = stores_half(handle);
   device.budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   return device;
 }

@@ -18,7 +18,7 @@ struct PhysicalDevice {
   VkDeviceSize largest_allocation = 0;
   uint32_t queue_family = 0;  // that computes
   uint32_t subgroup = 1;
-  bool half = false;    // computes with float16 and stores it in buffers
+  bool half = false;    // loads float16 from buffers, and stores it there
   bool budget = false;  // tells how much memory is left
 
   // Bytes of one tensor that a kernel can have.

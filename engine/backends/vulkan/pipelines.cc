@@ -47,7 +47,7 @@ std::string problems_of(const std::string& name, const KernelInfo& info,
       "tensors", "use --target opencl or cpu");
   if (info.half && !device.half) {
     found += "\n  kernel " + name +
-             " reads float16, which the device cannot (shaderFloat16, storageBuffer16BitAccess): "
+             " keeps float16 in memory, which the device cannot (storageBuffer16BitAccess): "
              "compile with --quant q4f32_1, or use --target opencl";
   }
   return found;
