@@ -23,7 +23,7 @@ from typing import Any
 from tvm import IRModule, ir, relax, te
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.tags import tag_of
+from wherry.tags import tag, tag_of
 
 from .kernels import PACK, Fused, Kernels, is_tir_call, rewritten, scratch_types
 
@@ -85,9 +85,10 @@ class _Rewriter(PyExprMutator):
         return call if tagged is not None and tagged[0] == "rope_append" else None
 
     def _fused(self, call: relax.Call, rope: relax.Call, spec: dict[str, Any]) -> relax.Expr | None:
-        spec = self._spec(rope) | spec
         qkv, positions, sequences, page_indptr, page_ids, *norms, pages = rope.args[1].fields
         query_indptr = call.args[1].fields[3]
+        floats = {"qkv_dtype": str(qkv.ty.dtype), "out_dtype": str(call.ty_args[0].dtype)}
+        spec = self._spec(rope) | spec | floats
         sizes = {
             "n": positions.ty.shape[0],
             "r": query_indptr.ty.shape[0] - 1,
@@ -125,7 +126,8 @@ class _Rewriter(PyExprMutator):
         if key not in self.answers:
             answer = self.kernels.kernel(*key)
             if answer is not None:
-                self.answers[key] = (self.builder_.add_func(answer.compute, op), answer)
+                func = tag(answer.compute, op, spec)
+                self.answers[key] = (self.builder_.add_func(func, op), answer)
             else:
                 self.answers[key] = None
         return self.answers[key]

@@ -144,7 +144,8 @@ class _Rewriter(PyExprMutator):
 
     def _call(self, linear: _Linear, ty: Any) -> relax.Expr | None:
         """The call that computes `linear`; None if the target has no kernel for it."""
-        spec = json.dumps(linear.spec, sort_keys=True)
+        floats = {"x_dtype": str(linear.x.ty.dtype), "y_dtype": str(ty.dtype)}
+        spec = json.dumps(linear.spec | floats, sort_keys=True)
         if spec not in self.answers:
             answer = self.kernels.kernel("fused_linear", spec)
             self.answers[spec] = (

@@ -21,6 +21,7 @@ from .fuse_linear import FuseLinear
 from .fuse_norm import FuseNorm
 from .fuse_swiglu import FuseSwiGLU
 from .kernels import Kernels
+from .narrow_activations import NarrowActivations
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
 from .share_tensors import ShareTensors
@@ -37,21 +38,29 @@ class PipelineInputs:
     bounds: Mapping[str, int]  # upper bounds of symbolic sizes
     stored: Mapping[str, str]  # dtype of each weight on disk
     entries: tuple[str, ...] = ("forward",)  # what the results of `forward` are, in order
+    narrow: bool = False  # keep activations in float16 where kernels of `kernels` can
 
 
 def phases(inputs: PipelineInputs) -> list[Phase]:
     """Names and passes, in order."""
-    t = relax.transform
+    t, kernels = relax.transform, inputs.kernels
+    narrowed = [NarrowActivations(kernels)] if inputs.narrow else []
     return [
         ("attach", [AttachBounds(inputs.bounds)]),
         (
             "fuse",
-            [FuseSwiGLU(), FuseLinear(inputs.kernels), FuseAttention(inputs.kernels), FuseNorm()],
+            [
+                FuseSwiGLU(),
+                FuseLinear(kernels),
+                FuseAttention(kernels),
+                FuseNorm(),
+                *narrowed,
+            ],
         ),
         (
             "lower",
             [
-                SelectKernels(inputs.kernels, inputs.stored),
+                SelectKernels(kernels, inputs.stored),
                 t.LegalizeOps(),
                 t.AnnotateTIROpPattern(),
                 t.FoldConstant(),
@@ -59,7 +68,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
                 t.FuseTIR(),
             ],
         ),
-        ("schedule", [ScheduleRest(inputs.kernels)]),
+        ("schedule", [ScheduleRest(kernels)]),
         (
             "link",
             [

@@ -58,8 +58,9 @@ def test_the_spec_says_what_was_fused():
         return True
 
     FuseLinear(Target(accepts, fused_linear={}))(before())
-    gated = {"out": 16, "norm_eps": NORM_EPS, "gated": True, "residual": False}
-    summed = {"out": 8, "norm_eps": None, "gated": False, "residual": True}
+    floats = {"x_dtype": "float32", "y_dtype": "float32"}
+    gated = {"out": 16, "norm_eps": NORM_EPS, "gated": True, "residual": False} | floats
+    summed = {"out": 8, "norm_eps": None, "gated": False, "residual": True} | floats
     assert asked[1] == gated and asked[-1] == summed
 
 

@@ -1,0 +1,201 @@
+"""NarrowActivations: keep in float16 what the target's own kernels alone hand to each other.
+
+    h = fused_linear(x, norm, W1)   # float32        h = fused_linear(x, norm, W1)   # float16
+    y = fused_linear(h, W2, x)      # float32        y = fused_linear(h, W2, x)      # float32
+
+    qkv = fused_linear(x, norm, W)  # float32        qkv = fused_linear(x, norm, W)  # float16
+    pages, o = paged_attention(qkv, pages)           pages, o = paged_attention(qkv, pages)
+    y = fused_linear(o, Wo, x)      # o: float32     y = fused_linear(o, Wo, x)      # o: float16
+
+Runs in the fuse phase after all that makes such kernels, for targets whose activations are float16.
+Kernels compute in float32 whatever they read and write. What has a residual added stays float32,
+and with it the sum that goes through all layers: models are known whose sum passes 65504, and its
+small numbers matter beside its large ones. So does what any other operation reads, and what is
+returned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import IRModule, ir, relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from wherry.tags import tag, tag_of
+
+from .kernels import Kernels, is_tir_call, rewritten
+
+RESHAPE = ir.Op.get("relax.reshape")
+HALF = "float16"
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """Where the spec of a kernel says the dtype of its first argument, and of its result."""
+
+    place: int  # of the result among those of the call, if there are several
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+    inside: tuple[tuple[str, ...], ...] = ()  # of memory of its own
+
+
+KERNELS = {
+    "fused_linear": _Floats(0, ("x_dtype",), ("y_dtype",)),
+    "paged_attention": _Floats(1, ("qkv_dtype",), ("out_dtype",)),
+    "qkv_attention": _Floats(
+        1,
+        ("linear", "x_dtype"),
+        ("attention", "out_dtype"),
+        (("linear", "y_dtype"), ("attention", "qkv_dtype")),
+    ),
+}
+
+
+@ir.transform.module_pass(opt_level=0, name="NarrowActivations")
+class NarrowActivations:
+    """The pass; see the module's text."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite every Relax function of `mod`."""
+        return rewritten(mod, _Rewriter(mod, self.kernels))
+
+
+class _Flow:
+    """Who makes and who reads the variables of a function."""
+
+    def __init__(self, mod: IRModule, func: relax.Function) -> None:
+        self.mod = mod
+        self.bindings = [b for block in func.body.blocks for b in block.bindings]
+        self.reads: dict[relax.Var, list[relax.VarBinding]] = {}
+        self.counts = _occurrences(func.body.body)
+        for binding in self.bindings:
+            for var, count in _occurrences(binding.value).items():
+                self.reads.setdefault(var, []).append(binding)
+                self.counts[var] += count
+
+    def kernel(self, expr: relax.Expr) -> tuple[str, dict[str, Any]] | None:
+        """Name and spec of the kernel that `expr` calls."""
+        return _kernel(self.mod, expr)
+
+    def results(self) -> Iterator[tuple[relax.Var, relax.Var]]:
+        """Of each kernel that may write float16: the variable of its call, that of its result."""
+        for binding in self.bindings:
+            found = self.kernel(binding.value)
+            if found is None or found[1].get("residual"):
+                continue
+            if not isinstance(binding.var.ty, relax.TupleType):
+                yield binding.var, binding.var
+                continue
+            for element in self.reads.get(binding.var, []):
+                taken = element.value
+                place = KERNELS[found[0]].place
+                if isinstance(taken, relax.TupleGetItem) and taken.index == place:
+                    yield binding.var, element.var
+
+    def only_kernels_read(self, var: relax.Var) -> bool:
+        """Whether all that reads `var`, perhaps in another shape, are kernels that take float16."""
+        readers = self.reads.get(var, [])
+        if len(readers) != self.counts[var]:  # it is returned, or read twice by one
+            return False
+        return all(self._takes(reader, var) for reader in readers)
+
+    def _takes(self, reader: relax.VarBinding, var: relax.Var) -> bool:
+        call = reader.value
+        if isinstance(call, relax.Call) and call.op == RESHAPE:
+            return self.only_kernels_read(reader.var)
+        return self.kernel(call) is not None and call.args[1].fields[0].same_as(var)
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, kernels: Kernels) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.kernels = kernels
+        self.writers: set[relax.Var] = set()  # variables of the calls whose results are float16
+        self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any]] = {}
+
+    def visit_function_(self, func: relax.Function) -> relax.Expr:
+        flow = _Flow(self.mod, func)
+        self.writers = {call for call, result in flow.results() if flow.only_kernels_read(result)}
+        return super().visit_function_(func)
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        found = _kernel(self.mod, binding.value)
+        if found is None:
+            super().visit_var_binding_(binding)
+            return
+        narrow = binding.var in self.writers
+        call = self.builder_.normalize(self._call(*found, binding.value, narrow))
+        if narrow or _several(call):  # it has another type
+            self.set_var_remap(binding.var, self.builder_.emit(call))
+        else:
+            var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+            self.builder_.emit_normalized(relax.VarBinding(var, call))
+
+    def _call(self, op: str, spec: dict[str, Any], call: relax.Call, narrow: bool) -> relax.Call:
+        """The call with the dtypes that its first argument has now, and its result is to have."""
+        args = [self.visit_expr(a) for a in call.args[1].fields]
+        floats = KERNELS[op]
+        _set(spec, floats.read, str(args[0].ty.dtype))
+        _set(spec, floats.written, HALF if narrow else "float32")
+        for path in floats.inside:
+            _set(spec, path, HALF)
+        var, kernel = self._answer(op, spec)
+        types = list(call.ty_args[0].fields) if _several(call) else [call.ty_args[0]]
+        if narrow:
+            types[floats.place] = relax.TensorType(types[floats.place].shape, HALF)
+        first = len(types) - len(kernel.scratch)
+        types[first:] = [
+            relax.TensorType(ty.shape, dtype)
+            for ty, (_, dtype) in zip(types[first:], kernel.scratch, strict=True)
+        ]
+        if call.op.name.endswith("inplace"):
+            places = [int(i) for i in call.attrs.inplace_indices]
+            return relax.call_tir_inplace(var, relax.Tuple(args), places, types)
+        return relax.call_tir(var, args, out_ty=types if _several(call) else types[0])
+
+    def _answer(self, op: str, spec: dict[str, Any]) -> tuple[ir.GlobalVar, Any]:
+        key = (op, json.dumps(spec, sort_keys=True))
+        if key not in self.answers:
+            kernel = self.kernels.kernel(*key)
+            assert kernel is not None, f"{key}: a target of float16 has its kernels in both dtypes"
+            var = self.builder_.add_func(tag(kernel.compute, op, spec), op)
+            self.answers[key] = (var, kernel)
+        return self.answers[key]
+
+
+def _kernel(mod: IRModule, expr: relax.Expr) -> tuple[str, dict[str, Any]] | None:
+    tagged = tag_of(mod[expr.args[0]]) if is_tir_call(expr) else None
+    if tagged is None or tagged[0] not in KERNELS:
+        return None
+    return tagged[0], json.loads(tagged[1])
+
+
+def _several(call: relax.Call) -> bool:
+    return isinstance(call.ty_args[0], relax.TupleType)
+
+
+def _set(spec: dict[str, Any], path: tuple[str, ...], dtype: str) -> None:
+    for name in path[:-1]:
+        spec = spec[name]
+    spec[path[-1]] = dtype
+
+
+def _occurrences(expr: relax.Expr) -> Counter[relax.Var]:
+    """How often each variable is in an expression."""
+    found: Counter[relax.Var] = Counter()
+
+    def count(part: relax.Expr) -> None:
+        if isinstance(part, relax.Var):
+            found[part] += 1
+
+    relax.analysis.post_order_visit(expr, count)
+    return found

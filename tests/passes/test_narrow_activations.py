@@ -1,0 +1,99 @@
+"""NarrowActivations: what kernels alone hand to each other is float16, all else is not."""
+
+import json
+
+import pytest
+from tvm import relax
+
+from wherry.passes.narrow_activations import NarrowActivations
+
+from .fused import calls, function, specs
+
+FLAT, HEADS = (5, 16), (5, 4, 4)
+F32 = {"x_dtype": "float32", "y_dtype": "float32"}
+ATTENTION = {"qkv_dtype": "float32", "out_dtype": "float32"}
+PAGES = (9, 2, 1, 16, 4)
+
+
+class Target:
+    """Has every kernel, with memory of its own; keeps what it was asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def kernel(self, op, spec):
+        found = json.loads(spec)
+        self.asked.append((op, found))
+        inner = found["linear"]["y_dtype"] if op == "qkv_attention" else "float32"
+        scratch = ((("n", 3), inner),) if op != "fused_linear" else ()
+        return type("Kernel", (), {"compute": function(op, **found), "scratch": scratch})()
+
+
+def ty(shape, dtype="float32"):
+    return relax.TensorType(shape, dtype)
+
+
+def layer(builder, x, pages, *, joined=False, read=None):
+    """x + W o(attention(W x)); `read` makes something else of qkv, too."""
+    linear = builder.add_func(function("fused_linear", **F32, residual=False), "linear")
+    last = builder.add_func(function("fused_linear", **F32, residual=True), "last")
+    if joined:
+        spec = {"linear": F32, "attention": ATTENTION}
+        attend, given = builder.add_func(function("qkv_attention", **spec), "attend"), x
+    else:
+        attend = builder.add_func(function("paged_attention", **ATTENTION), "attend")
+        qkv = builder.emit(relax.call_tir(linear, [x], out_ty=ty(FLAT)))
+        given = builder.emit(relax.op.reshape(qkv, HEADS))
+    made = [pages.ty, ty(HEADS), ty((5, 3))]
+    call = relax.call_tir_inplace(attend, relax.Tuple([given, pages]), [1, -1, -1], made)
+    out = builder.emit(relax.TupleGetItem(builder.emit(call), 1))
+    out = builder.emit(relax.op.reshape(out, FLAT))
+    y = builder.emit(relax.call_tir(last, [out, x], out_ty=ty(FLAT)))
+    return builder.emit(relax.op.add(y, read(qkv))) if read else y
+
+
+def narrowed(**options):
+    x, pages = relax.Var("x", ty(FLAT)), relax.Var("pages", ty(PAGES, "float16"))
+    builder = relax.BlockBuilder()
+    with builder.function("forward", [x, pages]):
+        with builder.dataflow():
+            y = layer(builder, x, pages, **options)
+            head = builder.add_func(function("fused_linear", **F32, residual=False), "head")
+            y = builder.emit_output(relax.call_tir(head, [y], out_ty=ty((5, 20))))
+        builder.emit_func_output(y)
+    target = Target()
+    return NarrowActivations(target)(builder.get())
+
+
+def dtypes(found):
+    return [t.dtype for t in (found.fields if isinstance(found, relax.TupleType) else [found])]
+
+
+def test_between_kernels_is_float16_and_the_sum_is_not():
+    mod = narrowed()
+    made = [(op, dtypes(found)) for op, _, found in calls(mod)]
+    assert made == [
+        ("fused_linear", ["float16"]),
+        ("paged_attention", ["float16", "float16", "float32"]),  # pages, result, its own memory
+        ("fused_linear", ["float32"]),
+        ("fused_linear", ["float32"]),  # is returned
+    ]
+    asked = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "fused_linear")]
+    single, half = "float32", "float16"
+    assert asked == [(single, half), (half, single), (single, single)]
+    assert specs(mod, "paged_attention") == [{"qkv_dtype": half, "out_dtype": half}]
+
+
+def test_what_a_kernel_keeps_for_itself_is_float16_too():
+    mod = narrowed(joined=True)
+    (found,) = specs(mod, "qkv_attention")
+    half = {"qkv_dtype": "float16", "out_dtype": "float16"}
+    assert found == {"linear": {"x_dtype": "float32", "y_dtype": "float16"}, "attention": half}
+    assert dtypes(calls(mod)[0][2]) == ["float16", "float16", "float16"]
+
+
+@pytest.mark.parametrize("read", [relax.op.tanh, lambda qkv: qkv], ids=["operation", "view"])
+def test_what_others_read_stays(read):
+    mod = narrowed(read=read)
+    assert specs(mod, "paged_attention") == [{"qkv_dtype": "float32", "out_dtype": "float16"}]
+    assert dtypes(calls(mod)[0][2]) == ["float32"]
