@@ -157,8 +157,8 @@ def ensure_artifact(
         host: the machine that drives it, by name or triple; None: the target's own.
         quant: a scheme's name; None: q4f16_1.
         kv_dtype: of the cache: "float32", "float16", "int8", or "auto" for the target's own.
-        activations: what 4- and 8-bit weights are multiplied by: "int8", "float", or "auto" for
-            the target's own.
+        activations: what weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16"
+            (on GPUs), "float", or "auto" for what suits target and scheme.
         limits: of the deployment.
         max_batch: what an engine will ask for: without `limits` the deployment has no less.
         prefill_chunk: the same.
@@ -169,8 +169,7 @@ def ensure_artifact(
         thorough: read all that is there, and do not trust what is known to have been whole.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
-    preset = find_target(target, host).with_kv_dtype(kv_dtype)
-    preset = with_activations(preset, scheme, activations)
+    preset = with_dtypes(find_target(target, host), scheme, kv_dtype, activations)
     weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
     described = describe(weights)
     deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
@@ -219,20 +218,27 @@ def _resolve(model: str, progress: Progress | None) -> Path:
     return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
 
 
-def with_activations(preset: TargetPreset, scheme: Scheme, asked: str) -> TargetPreset:
-    """The preset with the activations that were asked for.
+def with_dtypes(
+    preset: TargetPreset, scheme: Scheme, kv_dtype: str, activations: str
+) -> TargetPreset:
+    """The preset with the cache and the activations that were asked for, or that suit the scheme.
 
     Raises:
         UsageError: the target has no such kernels, or int8 was asked for with float weights.
     """
-    if scheme.kernel_spec()["scheme"] in ("q4", "q8"):
-        return preset.with_activations(asked)
-    if asked == "int8":
-        raise UsageError(
-            f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
-            "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
-        )
-    return preset.with_activations("float")
+    suited = preset.suited_to(scheme.float_dtype)
+    kv_dtype = suited.kv_dtype if kv_dtype == "auto" else kv_dtype
+    if scheme.kernel_spec()["scheme"] not in ("q4", "q8"):
+        if activations == "int8":
+            raise UsageError(
+                f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
+                "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
+            )
+        if activations == "auto" and suited.activations == "int8":
+            activations = "float"
+    if activations == "auto":
+        activations = suited.activations
+    return preset.with_kv_dtype(kv_dtype).with_activations(activations)
 
 
 def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deployment) -> str:

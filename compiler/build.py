@@ -102,6 +102,7 @@ def build_library(
         bounds=deployment.bounds(),
         stored=program.stored,
         entries=program.entries,
+        narrow=target.activations == "float16",
     )
     state = {
         "kind": "paged_kv",

@@ -21,7 +21,7 @@ from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 
 from . import hub, source
-from .api import Limits, name_of, with_activations
+from .api import Limits, name_of, with_dtypes
 from .build import build_library
 from .export import export, parameters
 from .load import Described, describe
@@ -80,13 +80,13 @@ def forecast(
         target: a preset's name, or "auto" for the best of this machine.
         quant: a scheme's name; None: q4f16_1.
         kv_dtype: of the cache.
-        activations: what 4- and 8-bit weights are multiplied by.
+        activations: what weights are multiplied by.
         limits: of the deployment.
         max_batch: what an engine will ask for: without `limits` the deployment has no less.
         prefill_chunk: the same.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
-    preset = with_activations(find_target(target).with_kv_dtype(kv_dtype), scheme, activations)
+    preset = with_dtypes(find_target(target), scheme, kv_dtype, activations)
     described = describe(folder)
     deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
     program = export(

@@ -30,7 +30,7 @@ def gpu_preset(
     edit: Edit | None = None,
     **more: Any,
 ) -> TargetPreset:
-    """The preset of a GPU.
+    """The preset of a GPU: what it keeps is float16, what it computes with is float32.
 
     Args:
         name: of the target, as typed.
@@ -45,7 +45,8 @@ def gpu_preset(
     if device["kind"] != "webgpu":  # which has another name for it alone
         sizes["max_threads_per_block"] = threads
     whole = {**device, **sizes}
-    kernels = GpuKernels(limits, whole)
+    made = GpuKernels(limits, whole)
+    kernels = EditedKernels(made, edit) if edit else KernelsByName(made)
     return TargetPreset(
         name=name,
         device=whole,
@@ -53,8 +54,11 @@ def gpu_preset(
         library=there.library() if there else "so",
         features=(),
         dtype="float32",
-        kv_dtype="float32",
-        kernels=EditedKernels(kernels, edit) if edit else KernelsByName(kernels),
+        kv_dtype="float16",
+        kv_dtypes=("float32", "float16"),
+        kernels=kernels,
+        activations="float16",
+        float_kernels=kernels,  # their specs say the dtypes
         **more,
     )
 

@@ -42,14 +42,15 @@ class TargetPreset:
     host: Mapping[str, Any]  # likewise, for the code that calls the device
     library: Library  # what the linker makes
     features: tuple[str, ...]  # of the CPU that runs it, in Linux's names
-    dtype: str  # of activations
+    dtype: str  # that models are written in
     kv_dtype: str  # of the cache, unless a person asks for another
     kernels: KernelsByName
     linker: str | None = None  # command that links a library for another machine than this
     toolchain: Toolchain | None = None  # what code generation takes beyond TVM
     kv_dtypes: tuple[str, ...] = ("float32",)  # of caches that its kernels read
-    # Of linears with 4- and 8-bit weights: "int8" or "float", and the kernels for "float" where
-    # `kernels` take int8.
+    # What a layer's kernels hand to each other: "float", which is float32; "float16", where all
+    # else still is float32; "int8", of linears with 4- and 8-bit weights. And the kernels for
+    # "float" where `activations` are others.
     activations: str = "float"
     float_kernels: KernelsByName | None = None
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
@@ -75,7 +76,7 @@ class TargetPreset:
         return replace(self, kv_dtype=name)
 
     def with_activations(self, name: str) -> TargetPreset:
-        """The same with other activations of 4- and 8-bit linears; "auto" changes nothing.
+        """The same with other activations; "auto" changes nothing.
 
         Raises:
             UsageError: the target has no kernels for them.
@@ -83,10 +84,10 @@ class TargetPreset:
         if name in ("auto", self.activations):
             return self
         if name != "float" or self.float_kernels is None:
+            known = (self.activations, "float") if self.float_kernels else (self.activations,)
             raise UsageError(
                 f"Activations {name!r} were asked for; target {self.name} multiplies by "
-                f"{'int8 or float' if self.float_kernels else 'float'} ones. "
-                "Type: --activations auto"
+                f"{' or '.join(known)} ones. Type: --activations auto"
             )
         return replace(
             self,
@@ -95,6 +96,18 @@ class TargetPreset:
             float_kernels=None,
             variants=tuple(variant.with_activations(name) for variant in self.variants),
         )
+
+    def suited_to(self, float_dtype: str) -> TargetPreset:
+        """The same, with activations and a cache of float32 for schemes whose floats are float32.
+
+        Where they would be float16. CPUs choose by what they compute fast, and so in any scheme.
+
+        Args:
+            float_dtype: of the scheme.
+        """
+        if self.activations != "float16" or float_dtype != "float32":
+            return self
+        return self.with_activations("float").with_kv_dtype("float32")
 
     def record(self) -> dict[str, Any]:
         """What the manifest keeps."""

@@ -14,9 +14,10 @@ class CompileOptions(TypedDict, total=False):
 
     target: str  # what to compile for; "auto", the default, is the best of this machine
     quant: str | None  # scheme of the weights; None: the default, q4f16_1
-    kv_dtype: str  # of keys and values: "float32", "float16", "int8"; "auto": what suits the target
-    # What 4- and 8-bit weights are multiplied by: "int8" (CPUs: rounded, with a scale for each 32),
-    # "float"; "auto": what suits the target.
+    # Of keys and values: "float32", "float16", "int8"; "auto": what suits target and scheme.
+    kv_dtype: str
+    # What weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs: rounded, with a scale for
+    # each 32), "float16" (on GPUs), "float"; "auto": what suits target and scheme.
     activations: str
     progress: Progress | None  # what a download, a conversion and a compilation report to
     # Also the engine's. A model is compiled for more than usual if it takes that.

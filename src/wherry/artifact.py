@@ -111,7 +111,7 @@ class Manifest:
     # CPUs: what the device needs beyond the least of its API, ["shader-f16"]; fast_math, if what
     # compiles the kernels there may add in another order than is written
     target: dict[str, Any]
-    # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": "int8" or "float"
+    # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": one of _ACTIVATIONS
     deployment: dict[str, Any]
     # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
     memory: dict[str, Bytes]
@@ -151,7 +151,7 @@ class _Target:
 
 _MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
 _LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
-_ACTIVATIONS = ("int8", "float")
+_ACTIVATIONS = ("int8", "float16", "float")
 
 
 def digest(values: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -19,9 +22,9 @@ from ..support.command import wherry
 from ..support.gpu import KINDS, device
 from ..support.tiny_models import Runner, compiled, round_weights, save
 
-TOLERANCE = 2e-4  # of a logit, float32
+TOLERANCE = {"q0f32": 2e-4, "q0f16": 1e-2, "q4f16_1": 1e-2}  # of a logit
 LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
-CASES = {"llama": {}, "qwen3": {"head_dim": 32}}
+CASES = {"llama": ({}, "q0f32"), "qwen3": ({"head_dim": 32}, "q0f16")}
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -31,11 +34,33 @@ def kind(request):
     return request.param
 
 
+@dataclass(frozen=True)
+class Case:
+    """A model on disk and the same in transformers, with the weights that the scheme leaves it."""
+
+    folder: Path
+    model: torch.nn.Module
+    quant: str
+
+    @classmethod
+    def save(cls, folder, model_type, options, quant):
+        model = save(folder, model_type, **options)
+        round_weights(model, find_scheme(quant))
+        return cls(folder, model, quant)
+
+    def compiled(self, target):
+        """In float16 where the scheme's floats are; for the CPU in float32."""
+        return compiled(self.folder, self.quant, target, "float32" if target == "cpu" else "auto")
+
+    def close(self, got, expected):
+        """Logits, which are not all zeros."""
+        assert got.shape == expected.shape and np.abs(expected).max() > 0.5
+        assert np.abs(got - expected).max() <= TOLERANCE[self.quant]
+
+
 @pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory):
-    """(the model's folder, the model of transformers)."""
-    folder = tmp_path_factory.mktemp(request.param)
-    return folder, save(folder, request.param, **CASES[request.param])
+    return Case.save(tmp_path_factory.mktemp(request.param), request.param, *CASES[request.param])
 
 
 def prompts_of(model):
@@ -48,18 +73,11 @@ def logits(model, prompt):
         return model(torch.tensor([prompt])).logits[0].numpy()
 
 
-def close(got, expected, tolerance=TOLERANCE):
-    assert got.shape == expected.shape
-    assert np.abs(expected).max() > 0.5  # a comparison of zeros proves nothing
-    assert np.abs(got - expected).max() <= tolerance
-
-
 @pytest.mark.gpu
 class TestModels:
     def test_logits_are_those_of_transformers(self, kind, case):
-        folder, model = case
-        prompts = prompts_of(model)
-        run = Runner(compiled(folder, target=kind), device=kind)
+        prompts = prompts_of(case.model)
+        run = Runner(case.compiled(kind), device=kind)
         got = {i: [part] for i, part in run.step({i: p[:9] for i, p in enumerate(prompts)}).items()}
         for t in range(9, min(LENGTHS)):  # all decode
             for i, part in run.step({i: [p[t]] for i, p in enumerate(prompts)}).items():
@@ -67,11 +85,10 @@ class TestModels:
         for i, part in run.step({i: prompts[i][min(LENGTHS) :] for i in (0, 1)}).items():
             got[i].append(part)
         for i, parts in got.items():
-            close(np.concatenate(parts), logits(model, prompts[i]))
+            case.close(np.concatenate(parts), logits(case.model, prompts[i]))
 
     def test_a_row_has_the_same_bits_in_any_batch(self, kind, case):
-        folder, model = case
-        prompts, library = prompts_of(model), compiled(folder, target=kind)
+        prompts, library = prompts_of(case.model), case.compiled(kind)
         alone = Runner(library, device=kind).step({0: prompts[1]})[0]
         run = Runner(library, device=kind)
         mixed = [run.step({2: prompts[2], 0: prompts[1][:7], 1: prompts[0]})[0]]
@@ -81,20 +98,18 @@ class TestModels:
 
     @pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.nightly), 4])
     def test_the_core_gives_the_tokens_of_the_cpu(self, kind, case, batch):
-        folder, model = case
-        prompts = short_prompts(model, batch)
-        outputs = {t: greedy(compiled(folder, target=t), prompts) for t in ("cpu", kind)}
+        prompts = short_prompts(case.model, batch)
+        outputs = {t: greedy(case.compiled(t), prompts) for t in ("cpu", kind)}
         assert [len(tokens) for tokens in outputs["cpu"]] == [64] * batch
         assert outputs[kind] == outputs["cpu"]
 
     @pytest.mark.parametrize("batch", [1, 4])
     def test_shared_pages_of_a_prefix_change_no_token(self, kind, case, batch):
         """Against the CPU, where each sequence has pages of its own."""
-        folder, model = case
         rng = np.random.default_rng(9)
-        prefix = rng.integers(3, model.config.vocab_size, 40).tolist()  # two pages and a half
-        tails = short_prompts(model, batch)
-        runs = {t: Runner(compiled(folder, target=t), pages=80, device=t) for t in ("cpu", kind)}
+        prefix = rng.integers(3, case.model.config.vocab_size, 40).tolist()  # two pages and a half
+        tails = short_prompts(case.model, batch)
+        runs = {t: Runner(case.compiled(t), pages=80, device=t) for t in ("cpu", kind)}
         runs[kind].step({"prefix": prefix})
         for i in range(batch):
             runs[kind].fork("prefix", i, 32)
@@ -126,26 +141,26 @@ def follow(run, prompts, tokens=64):
 
 @pytest.mark.gpu
 def test_small_groups_give_the_same_logits(kind, tmp_path):
-    model = save(tmp_path, "qwen3", head_dim=32)
-    prompt = prompts_of(model)[1]
-    got = Runner(compiled(tmp_path, target=f"{kind}:64"), device=kind).step({0: prompt})[0]
-    close(got, logits(model, prompt))
+    case = Case.save(tmp_path, "qwen3", {"head_dim": 32}, "q0f32")
+    prompt = prompts_of(case.model)[1]
+    got = Runner(case.compiled(f"{kind}:64"), device=kind).step({0: prompt})[0]
+    case.close(got, logits(case.model, prompt))
 
 
 @pytest.mark.gpu
-def test_half_weights(kind, tmp_path):
-    """The default scheme: 4-bit weights, scales and norms stored as halves, packed by the core.
+def test_the_default_scheme(kind, tmp_path):
+    """4-bit weights; scales, norms, keys, values and activations are halves.
 
     PoCL's device cannot compute with halves.
     """
-    model, scheme = save(tmp_path, "llama"), find_scheme("q4f16_1")
-    prompt = prompts_of(model)[1]
-    library = compiled(tmp_path, "q4f16_1", kind)
+    case = Case.save(tmp_path, "llama", {}, "q4f16_1")
+    prompt, library = prompts_of(case.model)[1], case.compiled(kind)
     got = Runner(library, device=kind).step({0: prompt})[0]
-    round_weights(model, scheme)
-    close(got, logits(model, prompt))
+    case.close(got, logits(case.model, prompt))
     first = int(got[-1].argmax())
     assert greedy(library, [prompt], 1) == [[first]]
+    needs = {"opencl": [], "vulkan": ["storageBuffer16BitAccess"]}
+    assert read_manifest(library).target["device_features"] == needs[kind]
 
 
 def greedy(folder, prompts, tokens=64):

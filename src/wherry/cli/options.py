@@ -60,16 +60,17 @@ kv_dtype = click.option(
     type=click.Choice(["auto", "float32", "float16", "int8"]),
     default="auto",
     show_default=True,
-    help="How keys and values are kept; auto: what suits the target. int8 (CPUs) has values in 8 "
-    "bits and keys in 12.",
+    help="How keys and values are kept; auto: what suits the target, on GPUs float16 but with "
+    "q4f32_1, q8f32_1 and q0f32. int8 (CPUs) has values in 8 bits and keys in 12.",
 )
 activations = click.option(
     "--activations",
-    type=click.Choice(["auto", "int8", "float"]),
+    type=click.Choice(["auto", "int8", "float16", "float"]),
     default="auto",
     show_default=True,
-    help="What 4- and 8-bit weights are multiplied by. On CPUs auto is int8, with a scale for each "
-    "32, whatever the scheme; float is closer to the model, and slower. GPUs have float alone.",
+    help="What weights are multiplied by. On CPUs auto is int8 for weights of 4 and 8 bits, with a "
+    "scale for each 32; float (float32) is closer to the model, and slower. On GPUs auto is "
+    "float16, kept so and computed with in float32; with q4f32_1, q8f32_1 and q0f32 it is float.",
 )
 target = click.option(
     "--target",
