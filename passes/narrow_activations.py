@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,11 +144,14 @@ class _Rewriter(PyExprMutator):
     def _call(self, op: str, spec: dict[str, Any], call: relax.Call, narrow: bool) -> relax.Call:
         """The call with the dtypes that its first argument has now, and its result is to have."""
         args = [self.visit_expr(a) for a in call.args[1].fields]
-        floats = KERNELS[op]
+        floats, before = KERNELS[op], deepcopy(spec)
         _set(spec, floats.read, str(args[0].ty.dtype))
         _set(spec, floats.written, HALF if narrow else "float32")
         for path in floats.inside:
             _set(spec, path, HALF)
+        if spec == before:
+            callee = [call.args[0], relax.Tuple(args), *call.args[2:]]
+            return relax.Call(call.op, callee, call.attrs, call.ty_args)
         var, kernel = self._answer(op, spec)
         types = list(call.ty_args[0].fields) if _several(call) else [call.ty_args[0]]
         if narrow:
@@ -167,7 +171,7 @@ class _Rewriter(PyExprMutator):
         if key not in self.answers:
             kernel = self.kernels.kernel(*key)
             assert kernel is not None, f"{key}: a target of float16 has its kernels in both dtypes"
-            var = self.builder_.add_func(tag(kernel.compute, op, spec), op)
+            var = self.builder_.add_func(tag(kernel.compute, op, spec), f"half_{op}")
             self.answers[key] = (var, kernel)
         return self.answers[key]
 
