@@ -49,8 +49,8 @@ class KernelSet(Protocol):
     """Kernels of one target, by operation. None: the target has none; the reference stays.
 
     Every PrimFunc is private, writes its outputs (the last parameters), takes float32 activations
-    and int32 indices, and is marked `tirx.is_scheduled`. n, m, r, p and P are symbolic int64.
-    A row's result is bit-equal whatever other rows are in the batch.
+    (fused ones what their specs say) and int32 indices, and is marked `tirx.is_scheduled`. n, m, r,
+    p and P are symbolic int64. A row's result is bit-equal whatever other rows are in the batch.
     """
 
     def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | None:
