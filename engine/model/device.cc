@@ -37,15 +37,16 @@ struct MappedAllocation {
   const char* data;
 };
 
+// Of the device's allocator.
+ffi::Tensor allocate_there(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
+  return empty(ffi::Shape(shape), dtype, device, nullptr).cast<ffi::Tensor>();
+}
+
 ffi::Tensor copy_to(const ffi::Tensor& tensor, DLDevice device) {
   std::vector<int64_t> shape = shape_of(tensor);
-  ffi::Tensor result;
-  if (is_host(device)) {
-    result = allocate_host(shape, tensor.dtype());
-  } else {
-    auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
-    result = empty(ffi::Shape(shape), tensor.dtype(), device, nullptr).cast<ffi::Tensor>();
-  }
+  ffi::Tensor result = is_host(device) ? allocate_host(shape, tensor.dtype())
+                                       : allocate_there(shape, tensor.dtype(), device);
   ffi::Function::GetGlobalRequired("runtime.TVMTensorCopyFromTo")(tensor, result);
   return result;
 }
@@ -86,6 +87,8 @@ ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data
 }
 
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  // New buffers of WebGPU are zero, and a page's own memory is too small for a copy of them.
+  if (device.device_type == kDLWebGPU) return allocate_there(shape, dtype, device);
   return to_device(allocate_host(shape, dtype), device);
 }
 
