@@ -1,0 +1,108 @@
+"""What tests of the core in pages share: its tools, its TypeScript, and this machine's answers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wherry import settings
+from wherry.artifact import read_manifest
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core, open_runtime
+from wherry.runtime.core.native import NativeCore
+from wherry.targets.web_toolchain import WebToolchain
+
+ROOT = Path(__file__).parents[2]
+TOKENS = 64
+LIMITS = Limits(context=256, max_batch=8, prefill_chunk=64)
+ENGINE = {"max_batch": 4, "prefill_chunk": 48, "kv_tokens": 1024}
+VOCAB = 512  # below the demo's
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where all of it has to be here."""
+    if os.environ.get("WHERRY_REQUIRE_WEB"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """Node, the core for pages and its linker."""
+    for tool in WebToolchain().tools():
+        if tool.found is None:
+            missing(f"no {tool.name}: {tool.fix}")
+    if shutil.which("node") is None:
+        missing("no node: apt-get install nodejs npm")
+
+
+@pytest.fixture(scope="session")
+def core_js(tools, tmp_path_factory):
+    """The folder of web/src/core as JavaScript."""
+    places = [ROOT / "web", settings.tools_dir()]
+    compiler = next((p for p in places if (p / "node_modules/typescript/bin/tsc").is_file()), None)
+    if compiler is None:
+        missing("no TypeScript: npm ci --prefix web")
+    out = tmp_path_factory.mktemp("core")
+    command = ["node", str(compiler / "node_modules/typescript/bin/tsc")]
+    command += ["--target", "es2022", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"]
+    command += ["--module", "es2022", "--moduleResolution", "bundler"]
+    command += ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"]
+    command += ["--types", "@webgpu/types", "--typeRoots", str(compiler / "node_modules")]
+    command += ["--skipLibCheck", "--outDir", str(out)]
+    (out / "package.json").write_text('{"type": "module"}')
+    sources = sorted(map(str, (ROOT / "web/src/core").glob("*.ts")))
+    done = subprocess.run([*command, *sources], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    return out
+
+
+@pytest.fixture(scope="session")
+def prompts():
+    """Tokens of four requests, of lengths on both sides of a page and of a step's rows."""
+    rng = np.random.default_rng(3)
+    return [rng.integers(3, VOCAB, n).tolist() for n in (9, 16, 33, 70)]
+
+
+@pytest.fixture(scope="session")
+def native(prompts):
+    """This machine's core on the demo model in float32: a function of requests, all in one batch.
+
+    The CPU is the least that kernels are written for, which computes as WebAssembly does: four
+    lanes, no fused multiply-add.
+    """
+
+    def run(requests: list[tuple[list[int], SamplingParams]], quant: str = "q4f16_1"):
+        folder = ensure_artifact(
+            "demo",
+            target="cpu:x86-64-v2",
+            quant=quant,
+            kv_dtype="float32",
+            activations="float",
+            limits=LIMITS,
+        )
+        open_runtime("cpu")
+        library = folder / read_manifest(folder).library
+        core = NativeCore(open_core(), library, folder, "cpu", {"threads": 1}, ENGINE)
+        try:
+            for i, (prompt, params) in enumerate(requests):
+                core.add(i, prompt, params)
+            core.start()
+            told, left = [[] for _ in requests], len(requests)
+            while left:
+                for event in core.wait_events(60_000):
+                    assert event.finish != Finish.ERROR, event
+                    if event.token >= 0 and not event.prompt:
+                        told[event.id].append(event.token)
+                    left -= event.finish != Finish.RUNNING
+            return told
+        finally:
+            core.close()
+
+    return run
