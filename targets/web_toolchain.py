@@ -23,6 +23,9 @@ CORE_FIX = (
 )
 _LINKERS = ("wasm-ld", *(f"wasm-ld-{version}" for version in range(22, 13, -1)))
 _STACK_BYTES = 1 << 20
+# The stack lies lowest: what runs over it traps, and writes over nothing.
+_STACK = ("--stack-first", "-z", f"stack-size={_STACK_BYTES}")
+_FLAGS = ("--no-entry", "--gc-sections", "--strip-all", *_STACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +75,21 @@ def find_linker() -> str | None:
     return next((found for name in _LINKERS if (found := shutil.which(name))), None)
 
 
-def link(out: str, objects: Sequence[str], options: Sequence[str] = ()) -> None:
-    """Link a model's objects to the core: `fcompile` of TVM's `export_library`.
+class Linker:
+    """`fcompile` of TVM's `export_library`: links a model's objects to the core."""
 
-    Raises:
-        ToolchainError: a tool is not here, or the linker refuses; the message has its words.
-    """
-    core, linker = find_core(), find_linker()
-    if core is None or linker is None:
-        raise ToolchainError(f"{CORE} or wasm-ld is not here. Type: {CORE_FIX}")
-    command = [
-        linker,
-        "--no-entry",
-        "--gc-sections",
-        "--strip-all",
-        "--stack-first",
-        "-z",
-        f"stack-size={_STACK_BYTES}",
-        "--import-undefined",
-        *options,
-        str(core),
-        *objects,
-        "-o",
-        out,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ToolchainError(f"{linker} could not link the model to {core}:\n{done.stderr}")
+    object_format = "o"  # what export_library is to write
 
+    def __call__(self, out: str, objects: Sequence[str], options: Sequence[str] = ()) -> None:
+        """Make `out`, model.wasm.
 
-link.object_format = "o"  # type: ignore[attr-defined] # what export_library is to write
+        Raises:
+            ToolchainError: a tool is not here, or the linker refuses; the message has its words.
+        """
+        core, linker = find_core(), find_linker()
+        if core is None or linker is None:
+            raise ToolchainError(f"{CORE} or wasm-ld is not here. Type: {CORE_FIX}")
+        command = [linker, *_FLAGS, *options, str(core), *objects, "-o", out]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolchainError(f"{linker} could not link the model to {core}:\n{done.stderr}")

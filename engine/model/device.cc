@@ -1,5 +1,6 @@
 #include "model/device.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -37,8 +38,17 @@ struct MappedAllocation {
   const char* data;
 };
 
+// Sizes have 32 bits in WebAssembly, where more would come out as less.
+void require_addressable(const std::vector<int64_t>& shape, DLDataType dtype) {
+  double bytes = dtype.bits * dtype.lanes / 8.0;
+  for (int64_t extent : shape) bytes *= static_cast<double>(extent);
+  if (bytes < static_cast<double>(PTRDIFF_MAX)) return;
+  throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
+}
+
 // Of the device's allocator.
 ffi::Tensor allocate_there(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  require_addressable(shape, dtype);
   auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
   return empty(ffi::Shape(shape), dtype, device, nullptr).cast<ffi::Tensor>();
 }
@@ -75,6 +85,7 @@ std::string kind_of(DLDevice device) {
 }
 
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype) {
+  require_addressable(shape, dtype);
   return ffi::Tensor::FromNDAlloc(HostAllocation{}, ffi::ShapeView(shape.data(), shape.size()),
                                   dtype, DLDevice{kDLCPU, 0});
 }

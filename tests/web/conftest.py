@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from wherry import settings
 from wherry.artifact import read_manifest
@@ -16,28 +15,27 @@ from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime.core.interface import Finish, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
-from wherry.targets.web_toolchain import WebToolchain
+
+from ..support.web import missing, require_core
 
 ROOT = Path(__file__).parents[2]
-TOKENS = 64
+TOKENS, FEW = 64, 16
 LIMITS = Limits(context=256, max_batch=8, prefill_chunk=64)
 ENGINE = {"max_batch": 4, "prefill_chunk": 48, "kv_tokens": 1024}
-VOCAB = 512  # below the demo's
-
-
-def missing(what: str) -> None:
-    """Skip, or fail where all of it has to be here."""
-    if os.environ.get("WHERRY_REQUIRE_WEB"):
-        pytest.fail(what)
-    pytest.skip(what)
+TEXTS = (  # of lengths on both sides of a page and of a step's rows
+    "Tell me a story about a fox.",
+    "Once upon a time there was a little girl who lived by the sea, and",
+    "What is two plus three? Say it in one word, and then tell me why you think so.",
+    "The old man walked down to the river every morning. He had a small boat and a big dog. "
+    "One day the dog did not want to get out of the boat. The old man said to the dog: come, "
+    "we have to go home now, it is late. But the dog only",
+)
 
 
 @pytest.fixture(scope="session")
 def tools():
     """Node, the core for pages and its linker."""
-    for tool in WebToolchain().tools():
-        if tool.found is None:
-            missing(f"no {tool.name}: {tool.fix}")
+    require_core()
     if shutil.which("node") is None:
         missing("no node: apt-get install nodejs npm")
 
@@ -65,13 +63,19 @@ def core_js(tools, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prompts():
-    """Tokens of four requests, of lengths on both sides of a page and of a step's rows."""
-    rng = np.random.default_rng(3)
-    return [rng.integers(3, VOCAB, n).tolist() for n in (9, 16, 33, 70)]
+    """Tokens of four requests to the demo model."""
+    tokenizer = Tokenizer.from_file(str(ROOT / "src" / "wherry" / "demo" / "tokenizer.json"))
+    return [tokenizer.encode(text).ids for text in TEXTS]
 
 
 @pytest.fixture(scope="session")
-def native(prompts):
+def given(prompts):
+    """What the scenarios are given."""
+    return {"prompts": prompts, "tokens": TOKENS, "few": FEW, "engine": ENGINE}
+
+
+@pytest.fixture(scope="session")
+def native():
     """This machine's core on the demo model in float32: a function of requests, all in one batch.
 
     The CPU is the least that kernels are written for, which computes as WebAssembly does: four

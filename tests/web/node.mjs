@@ -1,4 +1,4 @@
-// node node.mjs CORE_MODULE COMPILED_FOLDER < {"prompts": ..., "tokens": ..., "engine": ...}
+// node node.mjs CORE_MODULE COMPILED_FOLDER < {"prompts": ..., "tokens": ..., "few": ..., "engine": ...}
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -42,9 +42,9 @@ try {
 
 // What is damaged is refused, with words.
 out.refused = {};
-async function refused(what, changed) {
+async function refused(what, changed, engine = {}) {
   try {
-    await loadCore({ files: { ...files, ...changed }, device: "wasm" });
+    await loadCore({ files: { ...files, ...changed }, device: "wasm", engine });
   } catch (thrown) {
     out.refused[what] = `${thrown.name} ${thrown.status}: ${thrown.message}`;
   }
@@ -57,5 +57,7 @@ await refused("index", {
   bytes: async (name) =>
     name === "tensor-cache.json" ? Buffer.from('{"records": []}') : files.bytes(name),
 });
+await refused("memory", {}, { kv_tokens: 8 << 20 }); // 8 GB a layer
+await refused("config", {}, { max_batch: 1000 });
 out.seconds = { load: (loaded - start) / 1000, all: (performance.now() - start) / 1000 };
 process.stdout.write(JSON.stringify(out));

@@ -62,8 +62,11 @@ function only(tokens, forces, log) {
   };
 }
 
-/** Those that every device answers; `prompts` are lists of tokens, `tokens` how many follow. */
-export async function everywhere(core, { prompts, tokens }) {
+/**
+ * Those that every device answers. `prompts` are lists of tokens, `tokens` how many follow in the
+ * batch, `few` how many where nothing depends on it: a browser's software device takes its time.
+ */
+export async function everywhere(core, { prompts, tokens, few }) {
   const ask = (prompt, more = {}) => ({
     tokens: prompt,
     params: { ...greedy(core, tokens), ...more },
@@ -71,7 +74,7 @@ export async function everywhere(core, { prompts, tokens }) {
   const out = {};
   out.solo = [];
   for (const prompt of prompts) {
-    out.solo.push((await run(core, [ask(prompt)]))[0]);
+    out.solo.push((await run(core, [ask(prompt, { maxTokens: few })]))[0]);
     core.clearCache();
   }
   out.decodeDispatches = core.stats().dispatches;
@@ -80,21 +83,21 @@ export async function everywhere(core, { prompts, tokens }) {
 
   // A second turn: what the first has said, and more.
   core.clearCache();
-  const first = (await run(core, [ask(prompts[0])]))[0];
+  const first = (await run(core, [ask(prompts[0], { maxTokens: few })]))[0];
   const turn = [...prompts[0], ...first.tokens, ...prompts[1]];
   out.second = (await run(core, [ask(turn, { maxTokens: 8 })]))[0];
   core.clearCache();
   out.secondAlone = (await run(core, [ask(turn, { maxTokens: 8 })]))[0];
-  out.turnTokens = turn.length;
 
   // Abort: while others go on, and in the middle of a step.
   core.clearCache();
   const before = core.stats();
-  const aborted = run(core, [ask(prompts[0]), ask(prompts[1])], (step) => {
+  const both = [ask(prompts[0], { maxTokens: few }), ask(prompts[1], { maxTokens: few })];
+  const aborted = run(core, both, (step) => {
     if (step === 3) core.abort(0);
   });
   out.aborted = await aborted;
-  core.add(7, Int32Array.from(prompts[0]), greedy(core, tokens));
+  core.add(7, Int32Array.from(prompts[0]), greedy(core, few));
   const step = core.step();
   core.abort(7);
   out.abortedInStep = [...(await step), ...(await core.step())].map((event) => event.finish);
@@ -124,13 +127,14 @@ export async function everywhere(core, { prompts, tokens }) {
   out.released = log.length;
   out.biased = await run(core, [
     ask(prompts[0], { bias: new Map([[7, 0]]), maxTokens: 8 }), // takes whole rows
-    ask(prompts[1], { temperature: 0.8, topP: 0.9, seed: 5, maxTokens: 16 }),
-    ask(prompts[2], { temperature: 1.1, seed: 6, maxTokens: 16, promptLogprobs: 1 }),
+    ask(prompts[1], { temperature: 0.8, topP: 0.9, seed: 5, maxTokens: few }),
+    ask(prompts[2], { temperature: 1.1, seed: 6, maxTokens: few, promptLogprobs: 1 }),
   ]);
   const together = [core.step(), rejection(core.step())];
   out.errors.twice = await together[1];
   await together[0];
-  out.again = (await run(core, [ask(prompts[0])]))[0];
+  while ((await core.step()).length > 0);
+  out.again = (await run(core, [ask(prompts[0], { maxTokens: few })]))[0];
   out.stats = core.stats();
   return out;
 }

@@ -15,7 +15,7 @@ from wherry.errors import ToolchainError
 from wherry.runtime.core.interface import SamplingParams
 from wherry.targets import web_toolchain
 
-from .conftest import ENGINE, LIMITS, TOKENS
+from .conftest import FEW, LIMITS, TOKENS
 
 pytestmark = pytest.mark.cpu
 HERE = Path(__file__).parent
@@ -28,9 +28,8 @@ def folder(tools):
 
 
 @pytest.fixture(scope="module")
-def told(core_js, folder, prompts):
+def told(core_js, folder, given):
     """What node.mjs says of the demo model."""
-    given = {"prompts": prompts, "tokens": TOKENS, "engine": ENGINE}
     done = subprocess.run(
         ["node", str(HERE / "node.mjs"), str(core_js / "core.js"), str(folder)],
         input=json.dumps(given),
@@ -45,10 +44,10 @@ def told(core_js, folder, prompts):
 def test_tokens_are_those_of_this_machine(told, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
     expected = native([(prompt, greedy) for prompt in prompts])
-    assert [one["tokens"] for one in told["solo"]] == expected
+    assert [one["tokens"] for one in told["together"]] == expected
     assert len({tuple(tokens) for tokens in expected}) == len(prompts)
-    drawn = SamplingParams(temperature=0.8, top_p=0.9, seed=5, max_tokens=16)
-    hot = SamplingParams(temperature=1.1, seed=6, max_tokens=16)
+    drawn = SamplingParams(temperature=0.8, top_p=0.9, seed=5, max_tokens=FEW)
+    hot = SamplingParams(temperature=1.1, seed=6, max_tokens=FEW)
     biased = SamplingParams(temperature=0, max_tokens=8, bias={7: 0.0})
     asked = zip(prompts, (biased, drawn, hot), strict=False)
     assert [one["tokens"] for one in told["biased"]] == native(list(asked))
@@ -56,21 +55,22 @@ def test_tokens_are_those_of_this_machine(told, native, prompts):
 
 
 def test_requests_beside_each_other_are_as_alone(told):
-    assert [one["tokens"] for one in told["together"]] == [one["tokens"] for one in told["solo"]]
+    beside = [one["tokens"][:FEW] for one in told["together"]]
+    assert beside == [one["tokens"] for one in told["solo"]]
     assert told["again"]["tokens"] == told["solo"][0]["tokens"]
     assert told["statsTogether"]["running"] == 0
 
 
-def test_a_second_turn_finds_the_first(told):
+def test_a_second_turn_finds_the_first(told, prompts):
     assert told["second"]["tokens"] == told["secondAlone"]["tokens"]
     assert told["secondAlone"]["cached"] == 0
-    whole = told["turnTokens"] - 17  # of the first turn's tokens, whole pages
-    assert told["second"]["cached"] >= whole // 16 * 16 - 16
+    computed = len(prompts[0]) + FEW - 1  # of the first turn: nobody read its last token
+    assert told["second"]["cached"] >= computed // 16 * 16 > 0
 
 
 def test_what_is_aborted_frees_its_pages(told):
     assert [one["finish"] for one in told["aborted"]] == ["abort", "length"]
-    assert len(told["aborted"][0]["tokens"]) < TOKENS
+    assert len(told["aborted"][0]["tokens"]) < FEW
     assert told["aborted"][1]["tokens"] == told["solo"][1]["tokens"]
     assert told["abortedInStep"][-1] == "abort"
     assert told["pages"]["after"] == told["pages"]["before"]
@@ -95,10 +95,12 @@ def test_what_is_damaged_is_refused_with_words(told):
     assert "ended after 100001 bytes" in refused["short"]
     assert refused["wasm"].startswith("CoreError incompatible: model.wasm cannot be used")
     assert refused["index"].startswith("CoreError incompatible: the weights do not fit")
+    assert refused["memory"].startswith("CoreError out_of_memory: no memory for a tensor of 8.5")
+    assert refused["config"].startswith("CoreError invalid_argument:")
 
 
 def test_guesses_change_no_token(told):
-    assert told["drafted"]["tokens"] == told["solo"][0]["tokens"]
+    assert told["drafted"]["tokens"] == told["together"][0]["tokens"]
 
 
 def test_progress_is_told_to_the_end(told, folder):

@@ -8,23 +8,24 @@ from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime.core.interface import SamplingParams
 
+from ..support.web import missing
 from .browser import CHROMIUM, answer_of
-from .conftest import ENGINE, LIMITS, ROOT, TOKENS, missing
+from .conftest import FEW, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.browser
 SECONDS = 540  # SwiftShader takes a second or two for a pipeline
+LAYERS = 6
 QUANT = "q4f32_1"  # SwiftShader has no shader-f16
 
 
 @pytest.fixture(scope="module")
-def told(core_js, prompts):
+def told(core_js, given):
     """What the page says of the demo model."""
     if CHROMIUM is None:
         missing("no Chromium: apt-get install chromium")
     folder = ensure_artifact("demo", target="webgpu", quant=QUANT, limits=LIMITS)
     assert read_manifest(folder).target["device_features"] == []
     folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}
-    given = {"prompts": prompts, "tokens": TOKENS, "engine": ENGINE}
     told = answer_of(folders, given, SECONDS)
     assert "failure" not in told, told["failure"]
     return told
@@ -32,17 +33,19 @@ def told(core_js, prompts):
 
 def test_tokens_are_the_cpu_s(told, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
-    assert [one["tokens"] for one in told["solo"]] == native([(p, greedy) for p in prompts], QUANT)
+    expected = native([(prompt, greedy) for prompt in prompts], QUANT)
+    assert [one["tokens"] for one in told["together"]] == expected
 
 
 def test_requests_beside_each_other_are_as_alone(told):
-    assert [one["tokens"] for one in told["together"]] == [one["tokens"] for one in told["solo"]]
+    beside = [one["tokens"][:FEW] for one in told["together"]]
+    assert beside == [one["tokens"] for one in told["solo"]]
     assert told["again"]["tokens"] == told["solo"][0]["tokens"]
 
 
 def test_a_step_launches_few_kernels_and_reads_little(told):
     stats = told["stats"]
-    assert 0 < told["decodeDispatches"] <= 30  # 5 layers; 120 at 28
+    assert 0 < told["decodeDispatches"] <= 4 * LAYERS + 8  # 120 at 28 layers
     assert stats["candidateRows"] > 0.8 * (stats["candidateRows"] + stats["wholeRows"])
     assert stats["wholeRows"] > 0  # of those that take them: waited for a second time
     assert stats["deviceBytes"] > 0

@@ -1,9 +1,9 @@
 /**
  * The core in a page or in Node: tokens in, tokens out. One instance is the engine and one model.
  */
-import { CoreError } from "./errors.js";
+import { CoreError, reasonOf } from "./errors.js";
 import { type CoreEvent, readEvents } from "./events.js";
-import { Gpu } from "./gpu.js";
+import { Gpu, withoutGpu } from "./gpu.js";
 import { Instance } from "./instance.js";
 import type { CoreMask } from "./masks.js";
 import { type CoreParams, defaultParams, writeParams } from "./params.js";
@@ -109,50 +109,50 @@ class WasmCore implements Core {
   }
 
   paramsDefault(): CoreParams {
-    return defaultParams(this.instance);
+    return this.guarded((instance) => defaultParams(instance));
   }
 
   add(id: number, tokens: Int32Array, params: CoreParams, mask?: CoreMask): void {
-    const { exports } = this.usable();
-    this.instance.with((args) => {
-      const at = args.ints(tokens);
-      const record = writeParams(this.instance, args, params, mask);
-      const status = exports.wherry_engine_add(this.engine, BigInt(id), at, tokens.length, record);
-      this.instance.check(status);
+    this.guarded((instance) => {
+      instance.with((args) => {
+        const at = args.ints(tokens);
+        const record = writeParams(instance, args, params, mask);
+        const { wherry_engine_add } = instance.exports;
+        instance.check(wherry_engine_add(this.engine, BigInt(id), at, tokens.length, record));
+      });
     });
   }
 
   abort(id: number): void {
-    const { exports } = this.usable();
-    this.instance.check(exports.wherry_engine_abort(this.engine, BigInt(id)));
+    this.guarded((instance) => {
+      instance.check(instance.exports.wherry_engine_abort(this.engine, BigInt(id)));
+    });
   }
 
   async step(): Promise<CoreEvent[]> {
-    const { exports } = this.usable();
+    const instance = this.usable();
     if (this.stepping) throw new CoreError("busy", "a step is under way: await it first");
     this.stepping = true;
     try {
       this.gpu?.beginStep();
-      this.instance.check(exports.wherry_engine_launch(this.engine));
+      instance.check(instance.exports.wherry_engine_launch(this.engine));
       if (this.gpu !== undefined) await this.settled(this.gpu);
       return this.collect();
     } catch (thrown) {
-      const fatal = thrown instanceof CoreError && this.gpu?.failed === true;
-      if (fatal || !(thrown instanceof CoreError)) this.ended ??= asEnd(thrown);
-      throw this.ended ?? thrown;
+      throw this.noted(thrown);
     } finally {
       this.stepping = false;
     }
   }
 
   stats(): CoreStats {
-    this.usable();
-    return readStats(this.instance, this.engine, this.gpu);
+    return this.guarded((instance) => readStats(instance, this.engine, this.gpu));
   }
 
   clearCache(): void {
-    const { exports } = this.usable();
-    this.instance.check(exports.wherry_engine_clear_cache(this.engine));
+    this.guarded((instance) => {
+      instance.check(instance.exports.wherry_engine_clear_cache(this.engine));
+    });
   }
 
   destroy(): void {
@@ -195,9 +195,23 @@ class WasmCore implements Core {
     this.gpu?.throwFailure();
     return this.instance;
   }
+
+  private guarded<T>(call: (instance: Instance) => T): T {
+    const instance = this.usable();
+    try {
+      return call(instance);
+    } catch (thrown) {
+      throw this.noted(thrown);
+    }
+  }
+
+  /** What to throw for `thrown`. A trap, or a device that failed, leaves nothing to go on with. */
+  private noted(thrown: unknown): CoreError {
+    if (this.gpu?.failed === true || !(thrown instanceof CoreError)) this.ended ??= asEnd(thrown);
+    return this.ended ?? asEnd(thrown);
+  }
 }
 
-/** A trap leaves an instance in no state to go on. */
 function asEnd(thrown: unknown): CoreError {
   if (thrown instanceof CoreError) return thrown;
   return new CoreError("internal", `the instance failed: ${String(thrown)}`, { cause: thrown });
@@ -211,7 +225,8 @@ interface Manifest {
 /**
  * Loads a compiled folder of `--target webgpu` or `wasm`.
  *
- * @throws CoreError incompatible: not a folder of this version; out_of_memory; device_lost; aborted
+ * @throws CoreError incompatible: not a folder of this version; out_of_memory; device_lost; aborted;
+ *   and whatever `files` throw, as it is
  */
 export async function loadCore(options: CoreOptions): Promise<Core> {
   const { files, device, signal, progress = () => undefined } = options;
@@ -223,16 +238,13 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
     files.bytes("model.wasm"),
     files.bytes("tensor-cache.json").then(textOf),
   ]);
-  const symbols = (JSON.parse(manifest) as Manifest).target?.objects?.symbols;
-  if (symbols === undefined) {
-    throw new CoreError("incompatible", "wherry.json names no model for pages: compile it again");
-  }
+  const symbols = symbolsOf(manifest);
   if (signal?.aborted) throw new CoreError("aborted", "loading was aborted");
 
   progress({ phase: "compile", done: 0, total: 1 });
   let gpu: Gpu | undefined;
   const instance = await Instance.create(wasm as Uint8Array<ArrayBuffer>, (heap) => {
-    if (options.gpu === undefined) return {};
+    if (options.gpu === undefined) return withoutGpu();
     gpu = new Gpu(options.gpu, heap, (done, total) => {
       progress({ phase: "pipelines", done, total });
     });
@@ -241,11 +253,24 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
   progress({ phase: "compile", done: 1, total: 1 });
   try {
     const model = await loadModel(instance, `system:${symbols}`, index, options, gpu);
-    return openCore(instance, model, options.engine ?? {}, gpu);
+    return await openCore(instance, model, options.engine ?? {}, gpu);
   } catch (thrown) {
     gpu?.destroy();
-    throw asEnd(thrown);
+    throw thrown instanceof WebAssembly.RuntimeError ? asEnd(thrown) : thrown;
   }
+}
+
+/** The prefix by which the model in model.wasm is found. */
+function symbolsOf(manifest: string): string {
+  let parsed: Manifest;
+  try {
+    parsed = JSON.parse(manifest) as Manifest;
+  } catch (thrown) {
+    throw new CoreError("incompatible", `wherry.json is not JSON: ${reasonOf(thrown)}`);
+  }
+  const symbols = parsed.target?.objects?.symbols;
+  if (symbols !== undefined) return symbols;
+  throw new CoreError("incompatible", "wherry.json names no model for pages: compile it again");
 }
 
 async function loadModel(

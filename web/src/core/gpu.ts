@@ -76,7 +76,14 @@ export class Gpu {
         heap().bytes(at, found.length).set(found);
         return 1;
       },
-      kernel: (name: number, nameBytes: number, wgsl: number, wgslBytes: number, written: number, n: number) => {
+      kernel: (
+        name: number,
+        nameBytes: number,
+        wgsl: number,
+        wgslBytes: number,
+        written: number,
+        n: number,
+      ) => {
         const writes = Array.from(heap().bytes(written, n), (flag) => flag !== 0);
         const text = heap().textOf(wgsl, wgslBytes);
         const kernel = new Kernel(this.device, heap().textOf(name, nameBytes), text, writes);
@@ -125,8 +132,9 @@ export class Gpu {
   async settle(): Promise<void> {
     const commands = this.commands;
     this.commands = [];
+    this.throwFailure();
+    if (commands.length === 0 && this.checks.length === 0) return;
     try {
-      this.throwFailure();
       await this.build(commands);
       const reads = this.carryOut(commands);
       await Promise.all([reads, ...this.checks.splice(0)]);
@@ -272,6 +280,23 @@ export class Gpu {
     this.buffers.delete(handle);
     buffer.destroy();
   }
+}
+
+const NAMES = [
+  "allocate",
+  "free",
+  "largest_buffer",
+  "copy",
+  "write",
+  "start",
+  "read",
+  "kernel",
+  "launch",
+] as const;
+
+/** The imports where there is no device: allocation fails, which the core says. */
+export function withoutGpu(): WebAssembly.ModuleImports {
+  return Object.fromEntries(NAMES.map((name) => [name, () => 0]));
 }
 
 function keyOf(from: number, offset: number, bytes: number): string {

@@ -1,11 +1,14 @@
 import { CoreError } from "./errors.js";
 import type { Heap } from "./memory.js";
 
-const NOT_SUPPORTED = 52; // WASI's errno of a function that a page has not
+const WASI = "wasi_snapshot_preview1";
+const NOT_SUPPORTED = 52; // its errno of a function that a page has not
 
 /**
- * Imports of an instance: ours by module, and what the C library names besides, a clock apart, as
- * functions that say that they are not supported. There is no file system, and nothing is printed.
+ * Imports of an instance: ours by module, and of WASI a clock; its other functions say that they are
+ * not supported. There is no file system, and nothing is printed.
+ *
+ * @throws CoreError incompatible: the instance wants something else
  */
 export function importsOf(
   module: WebAssembly.Module,
@@ -36,22 +39,16 @@ export function importsOf(
       return 0;
     },
     proc_exit: (code: number) => {
-      throw new CoreError("internal", `the instance ended with ${code}: ${written}`);
+      throw new Error(`it ended with ${code}: ${written}`);
     },
-    abort: () => {
-      throw new CoreError("internal", `the instance was aborted: ${written}`);
-    },
-    emscripten_notify_memory_growth: () => undefined,
   };
   const imports: Record<string, Record<string, WebAssembly.ImportValue>> = {};
   for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
-    const found = own[from]?.[name];
-    const otherwise = from.startsWith("wasi") ? NOT_SUPPORTED : -NOT_SUPPORTED;
-    const value = found ?? system[name] ?? (() => otherwise);
-    if (kind !== "function") {
-      throw new CoreError("incompatible", `model.wasm imports a ${kind}, ${from}.${name}`);
+    const known = from === WASI ? (system[name] ?? (() => NOT_SUPPORTED)) : own[from]?.[name];
+    if (kind !== "function" || known === undefined) {
+      throw new CoreError("incompatible", `model.wasm imports ${from}.${name}, which is not known`);
     }
-    (imports[from] ??= {})[name] = value;
+    (imports[from] ??= {})[name] = known;
   }
   return imports;
 }

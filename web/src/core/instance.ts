@@ -60,12 +60,12 @@ export class Instance {
   }
 
   /**
-   * @param gpu the imports of a device, made with the instance's memory; undefined: it has none
+   * @param gpu the imports of a device, made with the instance's memory
    * @throws CoreError incompatible: the file is not a model of this version
    */
   static async create(
     bytes: Uint8Array<ArrayBuffer>,
-    gpu?: (heap: () => Heap) => WebAssembly.ModuleImports,
+    gpu: (heap: () => Heap) => WebAssembly.ModuleImports,
   ): Promise<Instance> {
     let heap: Heap | undefined;
     const heapOf = (): Heap => {
@@ -76,7 +76,7 @@ export class Instance {
     let instance: WebAssembly.Instance;
     try {
       const module = await WebAssembly.compile(bytes);
-      const own = { wherry_mask: masks.imports(), ...(gpu && { wherry_gpu: gpu(heapOf) }) };
+      const own = { wherry_mask: masks.imports(), wherry_gpu: gpu(heapOf) };
       instance = await WebAssembly.instantiate(module, importsOf(module, own, heapOf));
     } catch (thrown) {
       if (thrown instanceof CoreError) throw thrown;
