@@ -1,4 +1,4 @@
-"""What models for pages are linked with, in tests: here, or a skip; a failure where it has to be."""
+"""What models for pages are linked with, in tests: here, or a skip, or a failure in CI."""
 
 from __future__ import annotations
 
