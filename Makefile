@@ -7,7 +7,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(shell find engine tests/targets/metal -name '*.cc' -o -name '*.h')
+CXX_FILES := $(shell find engine tests/targets/metal web/core -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
@@ -61,6 +61,8 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+# The core for browsers is built once, by `native`, and not for this wheel.
+$(VENV)/.installed: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.safetensors' 2>/dev/null)
 	$(BIN)/pip install --quiet .
 	touch $@

@@ -33,6 +33,7 @@ from wherry.quant.scheme import Scheme
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
+from wherry.targets.web_toolchain import core_digest
 
 from . import source
 from .build import Deployment
@@ -264,6 +265,7 @@ def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
         "kv_dtype": preset.kv_dtype,
         "activations": preset.activations,
         "variants": [_inputs_of(variant) for variant in preset.variants],
+        **({"core": core_digest()} if preset.library == "wasm" else {}),  # a part of the library
     }
 
 

@@ -21,6 +21,7 @@ from wherry.artifact import INTERFACE_HASH
 from wherry.models.state import PAGE_SIZE
 from wherry.passes.pipelines import PipelineInputs, run
 from wherry.passes.select_kernels import PARAMS
+from wherry.targets import web_toolchain
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
@@ -65,6 +66,7 @@ class Library:
 
     metadata: dict[str, Any]
     workspace: int  # bytes of intermediate tensors of a step
+    largest_tensor: int  # of these, bytes
     sources: dict[str, str]  # what the device's code was made of, by suffix of a file: "cu", "cl"
 
 
@@ -79,7 +81,7 @@ def build_library(
     symbols: str | None = None,
     on_phase: OnPhase = lambda phase, mod: None,
 ) -> Library:
-    """Compile `program` for `target` and write it to `out` (.so, .tar).
+    """Compile `program` for `target` and write it to `out` (.so, .tar, .wasm).
 
     Args:
         program: from `export`.
@@ -135,15 +137,16 @@ def build_library(
                 require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
-    workspace = 0
+    workspace = largest = 0
 
     def seen(phase: str, mod: IRModule) -> None:
-        nonlocal workspace
+        nonlocal workspace, largest
         if phase == "schedule":
             require_limits(mod, target)
         if phase == "link":
             made = (CANDIDATES,) if CANDIDATES in metadata else ()
-            workspace = _workspace(mod, program.entries + made)
+            storage = _storage(mod, program.entries + made)
+            workspace, largest = sum(storage.elements()), max(storage, default=0)
         on_phase(phase, mod)
 
     if target.toolchain and out:
@@ -155,7 +158,9 @@ def build_library(
         stack.enter_context(device)
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if out is None:
-            return Library(metadata=metadata, workspace=workspace, sources={})
+            return Library(
+                metadata=metadata, workspace=workspace, largest_tensor=largest, sources={}
+            )
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
         with tvm.transform.PassContext(opt_level=3, disabled_pass=_needless(device)):
@@ -166,12 +171,14 @@ def build_library(
                 system_lib=symbols is not None,
             )
         link = cc.cross_compiler(target.linker) if target.linker else None
+        if target.library == "wasm":
+            link = web_toolchain.Linker()
         # LLVM's debug sections, a quarter of a library, are of no use without sources.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
         executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
-    return Library(metadata=metadata, workspace=workspace, sources=sources)
+    return Library(metadata=metadata, workspace=workspace, largest_tensor=largest, sources=sources)
 
 
 def _needless(device: Target) -> list[str]:
@@ -185,8 +192,8 @@ def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
     return builder.get()
 
 
-def _workspace(mod: IRModule, entries: tuple[str, ...]) -> int:
-    """Bytes that the planner laid out. TVM's allocator keeps what an entry has freed, by size.
+def _storage(mod: IRModule, entries: tuple[str, ...]) -> Counter[int]:
+    """What the planner laid out, by bytes. TVM's allocator keeps what an entry has freed, by size.
 
     So entries share what they have of one size, and the rest adds up.
     """
@@ -195,7 +202,7 @@ def _workspace(mod: IRModule, entries: tuple[str, ...]) -> int:
         storage = _Storage()
         storage.visit_expr(mod[entry])
         most |= storage.sizes
-    return sum(most.elements())
+    return most
 
 
 @visitor

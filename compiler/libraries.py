@@ -11,10 +11,12 @@ from tvm import IRModule
 
 from wherry.targets.device_features import needed
 from wherry.targets.target import TargetPreset
+from wherry.targets.webgpu_buffers import limits_for
 
 from .build import Deployment, Library, build_library
 from .export import Program
 from .load import Described
+from .memory import bytes_of
 
 # Level ("" if there is one), phase, and what it made: the module, or sources by suffix of a file.
 Report = Callable[[str, str, IRModule | Mapping[str, str]], None]
@@ -88,4 +90,12 @@ def _record(target: TargetPreset, files: list[Path], built: Library) -> dict[str
     record = target.record() | ({"variants": variants} if variants else {})
     if record["kind"] != "llvm":
         record["device_features"] = needed(record["kind"], built.sources)
+    if record["kind"] == "webgpu" and (asked := limits_for(_tensors(built))):
+        record["device_limits"] = asked
     return record
+
+
+def _tensors(built: Library) -> dict[str, int]:
+    """Bytes of parameters, and of the largest intermediate tensor."""
+    params = {p["name"]: bytes_of(p["shape"], p["dtype"]) for p in built.metadata["params"]}
+    return {**params, "a step's results": built.largest_tensor}

@@ -11,6 +11,11 @@ from .export import Program
 _SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}  # bytes
 
 
+def bytes_of(shape: Sequence[int], dtype: str) -> int:
+    """Of a compact tensor."""
+    return prod(shape) * _SIZES[dtype]
+
+
 def declared(
     params: Sequence[Sequence[dict[str, Any]]], workspace: int, program: Program, page_size: int
 ) -> dict[str, int]:
@@ -22,8 +27,8 @@ def declared(
         program: what the libraries were compiled from.
         page_size: tokens.
     """
-    page = program.layers * prod(program.page_shape) * _SIZES[program.kv_dtype]
-    weights = [[prod(p["shape"]) * _SIZES[p["dtype"]] for p in each] for each in params]
+    page = program.layers * bytes_of(program.page_shape, program.kv_dtype)
+    weights = [[bytes_of(p["shape"], p["dtype"]) for p in each] for each in params]
     return {
         "weights": max(map(sum, weights)),
         "largest_weight": max(map(max, weights)),

@@ -49,7 +49,7 @@ FEATURES = {
     "sse4.2": "sse4_2",
     "ssse3": "ssse3",
 }
-# Hosts that can be the device. wasm32 cannot: its kernels are the GPU's.
+# Hosts that can be the device; for wasm32 there is the target wasm.
 HOSTS_OF_CPUS = tuple(name for name in HOSTS if name != "wasm32")
 # Levels of x86-64 that kernels differ by, from least to most: LLVM's CPU and what is added to it.
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (

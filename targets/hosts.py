@@ -1,7 +1,7 @@
 """Hosts: machines whose CPU drives a device, or is one; what code is generated for, and linked.
 
 A program of this machine loads a library, `model.so`; for others there are objects, `model.tar`,
-unless a compiler that links for them is installed.
+unless a compiler that links for them is installed. For pages there is a program: `model.wasm`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ class Host:
         cross = "linux" in self.name and self != here()
         return shutil.which(f"{self.arch}-linux-gnu-g++") if cross else None
 
-    def library(self) -> Literal["so", "tar"]:
+    def library(self) -> Literal["so", "tar", "wasm"]:
         """What can be made on this machine."""
+        if self.objects == "wasm":  # a model is linked to the core, for lack of a loader there
+            return "wasm"
         return "so" if self == here() or self.linker() else "tar"
 
 

@@ -29,6 +29,7 @@ KINDS = (
     "iphone",
     "android",
     "webgpu",
+    "wasm",
 )  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
 Library = Literal["so", "tar", "wasm"]
 
@@ -122,7 +123,7 @@ class TargetPreset:
         }
 
     def objects(self, key: str) -> dict[str, str] | None:
-        """What the manifest keeps of a library that is an archive of objects.
+        """What the manifest keeps of a library that is an archive of objects, or a whole program.
 
         "format" of the objects and, if a program finds the model among what is linked into it,
         the "symbols" that `ffi.SystemLib` is called with.
@@ -130,7 +131,7 @@ class TargetPreset:
         Args:
             key: of the compiled folder.
         """
-        if self.library != "tar":
+        if self.library == "so":
             return None
         host = find_host(str(self.host["mtriple"]))
         symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}

@@ -12,6 +12,7 @@ from . import hosts
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
 from .target import TargetPreset
+from .web_toolchain import WebToolchain
 
 # Defaults of the specification, section "Limits": what a page has without asking for more.
 LIMITS = GpuLimits(
@@ -32,5 +33,11 @@ def preset(variant: str | None) -> TargetPreset:
         raise UsageError(f"Unknown target 'webgpu:{variant}'. Type: --target webgpu")
     page = hosts.HOSTS["wasm32"]
     return gpu_preset(
-        "webgpu", LIMITS, {"kind": "webgpu"}, there=page, hosts=(page.name,), fast_math=True
+        "webgpu",
+        LIMITS,
+        {"kind": "webgpu"},
+        there=page,
+        hosts=(page.name,),
+        fast_math=True,
+        toolchain=WebToolchain(),
     )

@@ -1,7 +1,10 @@
 #include "abi/c_api.h"
 
+#include <tvm/ffi/extra/json.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "abi/config.h"
@@ -26,6 +29,29 @@ int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
     *n = call(required(engine, "engine").engine, &error);
     if (!error.empty()) wherry::last_error() = std::move(error);
   });
+}
+
+namespace json = tvm::ffi::json;
+
+std::string describe_tensors(wherry::VmLoader& loader) {
+  json::Array list;
+  for (const wherry::StoredTensor& stored : loader.params().wanted()) {
+    json::Object tensor;
+    tensor.Set("shard", tvm::ffi::String(loader.index().shards()[stored.shard].path));
+    tensor.Set("offset", stored.offset);
+    tensor.Set("nbytes", stored.nbytes);
+    tensor.Set("bf16", stored.as_bf16);
+    list.push_back(tensor);
+  }
+  return json::Stringify(list);
+}
+
+// The parameters of a loader that takes a tensor `i`.
+wherry::StreamedParams& wanted(wherry_loader* loader, size_t i) {
+  wherry::StreamedParams& params = required(loader, "loader").loader.params();
+  if (i < params.wanted().size()) return params;
+  throw Error(WHERRY_INVALID_ARGUMENT,
+              wherry::concat("tensor ", i, "; the library takes ", params.wanted().size()));
 }
 
 }  // namespace
@@ -53,6 +79,46 @@ int wherry_model_free(wherry_model* model) {
 
 const char* wherry_model_metadata(const wherry_model* model) {
   return model == nullptr ? nullptr : model->model->metadata().json.c_str();
+}
+
+int wherry_loader_create(const char* lib, const char* index, const char* device,
+                         const char* options_json, wherry_loader** out) {
+  return guard([&] {
+    required(out, "out") = nullptr;
+    required(lib, "lib");
+    required(index, "index");
+    wherry::ModelOptions options = wherry::parse_model_options(options_json);
+    std::unique_ptr<wherry_loader> made(
+        new wherry_loader{{lib, index, device == nullptr ? "cpu" : device, options}, {}});
+    made->tensors = describe_tensors(made->loader);
+    *out = made.release();
+  });
+}
+
+int wherry_loader_free(wherry_loader* loader) {
+  return guard([&] { delete loader; });
+}
+
+const char* wherry_loader_tensors(const wherry_loader* loader) {
+  return loader == nullptr ? nullptr : loader->tensors.c_str();
+}
+
+int wherry_loader_place(wherry_loader* loader, size_t i, void** data) {
+  return guard([&] {
+    required(data, "data") = nullptr;
+    *data = wanted(loader, i).place(i).data_ptr();
+  });
+}
+
+int wherry_loader_filled(wherry_loader* loader, size_t i) {
+  return guard([&] { wanted(loader, i).filled(i); });
+}
+
+int wherry_loader_finish(wherry_loader* loader, wherry_model** out) {
+  return guard([&] {
+    required(out, "out") = nullptr;
+    *out = new wherry_model{required(loader, "loader").loader.finish()};
+  });
 }
 
 int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* config_json,
@@ -108,6 +174,13 @@ int wherry_engine_collect(wherry_engine* engine, wherry_event* events, size_t ca
 int wherry_engine_step(wherry_engine* engine, wherry_event* events, size_t cap, size_t* n) {
   return guard_events(
       engine, n, [&](wherry::Engine& e, std::string* error) { return e.step(events, cap, error); });
+}
+
+int wherry_engine_ready(wherry_engine* engine, int* ready) {
+  return guard([&] {
+    required(ready, "ready") = 0;
+    *ready = required(engine, "engine").engine.ready() ? 1 : 0;
+  });
 }
 
 int wherry_engine_start(wherry_engine* engine) {

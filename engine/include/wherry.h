@@ -16,6 +16,8 @@
 
 #if defined(_WIN32)
 #define WHERRY_API __declspec(dllexport)
+#elif defined(__EMSCRIPTEN__) /* exported by the linker, too */
+#define WHERRY_API __attribute__((used, visibility("default")))
 #else
 #define WHERRY_API __attribute__((visibility("default")))
 #endif
@@ -27,6 +29,7 @@ extern "C" {
 #define WHERRY_ABI_VERSION 2
 
 typedef struct wherry_model wherry_model;
+typedef struct wherry_loader wherry_loader;
 typedef struct wherry_engine wherry_engine;
 typedef struct wherry_vocabulary wherry_vocabulary;
 typedef struct wherry_grammar wherry_grammar;
@@ -208,6 +211,28 @@ WHERRY_API int wherry_model_free(wherry_model* model);
 WHERRY_API const char* wherry_model_metadata(const wherry_model* model);
 
 /*
+ * A model whose weights the caller brings, where there are no files to open: in browsers.
+ *
+ * lib, device, options_json: as wherry_model_load; index: the text of tensor-cache.json.
+ */
+WHERRY_API int wherry_loader_create(const char* lib, const char* index, const char* device,
+                                    const char* options_json, wherry_loader** out);
+WHERRY_API int wherry_loader_free(wherry_loader* loader);
+/*
+ * The stored tensors that the library takes, in the order of their bytes; JSON, owned by the
+ * loader:
+ * [{"shard": "params_shard_0.bin", "offset": bytes, "nbytes": as stored, "bf16": whether these are
+ *  the upper halves of float32 values, to be widened}]
+ */
+WHERRY_API const char* wherry_loader_tensors(const wherry_loader* loader);
+/* *data: where tensor `i` of these goes; an address, or what the device takes for one. */
+WHERRY_API int wherry_loader_place(wherry_loader* loader, size_t i, void** data);
+/* Its bytes are there: a device's commands from here on find them. Packs what is complete. */
+WHERRY_API int wherry_loader_filled(wherry_loader* loader, size_t i);
+/* When all are filled; the loader is of no use then, and is to be freed. */
+WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
+
+/*
  * draft: a smaller model with the same vocabulary that guesses ahead, or null.
  * config_json, all optional, unknown keys are errors:
  * {"max_batch": sequences decoded together (8),
@@ -255,6 +280,12 @@ WHERRY_API int wherry_engine_collect(wherry_engine* engine, wherry_event* events
                                      size_t* n);
 WHERRY_API int wherry_engine_step(wherry_engine* engine, wherry_event* events, size_t cap,
                                   size_t* n);
+/*
+ * Between launch and collect, when the device has done what it was asked for: *ready = 0 if more of
+ * its results are wanted, and were asked for now; 1: collect will find all. Needed where no call
+ * can wait for a device, which is in browsers; elsewhere always 1.
+ */
+WHERRY_API int wherry_engine_ready(wherry_engine* engine, int* ready);
 
 /* A thread of the engine's own steps while there is work, and sleeps otherwise. */
 WHERRY_API int wherry_engine_start(wherry_engine* engine);

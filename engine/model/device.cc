@@ -1,5 +1,6 @@
 #include "model/device.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -37,15 +38,25 @@ struct MappedAllocation {
   const char* data;
 };
 
+// Sizes have 32 bits in WebAssembly, where more would come out as less.
+void require_addressable(const std::vector<int64_t>& shape, DLDataType dtype) {
+  double bytes = dtype.bits * dtype.lanes / 8.0;
+  for (int64_t extent : shape) bytes *= static_cast<double>(extent);
+  if (bytes < static_cast<double>(PTRDIFF_MAX)) return;
+  throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
+}
+
+// Of the device's allocator.
+ffi::Tensor allocate_there(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  require_addressable(shape, dtype);
+  auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
+  return empty(ffi::Shape(shape), dtype, device, nullptr).cast<ffi::Tensor>();
+}
+
 ffi::Tensor copy_to(const ffi::Tensor& tensor, DLDevice device) {
   std::vector<int64_t> shape = shape_of(tensor);
-  ffi::Tensor result;
-  if (is_host(device)) {
-    result = allocate_host(shape, tensor.dtype());
-  } else {
-    auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");
-    result = empty(ffi::Shape(shape), tensor.dtype(), device, nullptr).cast<ffi::Tensor>();
-  }
+  ffi::Tensor result = is_host(device) ? allocate_host(shape, tensor.dtype())
+                                       : allocate_there(shape, tensor.dtype(), device);
   ffi::Function::GetGlobalRequired("runtime.TVMTensorCopyFromTo")(tensor, result);
   return result;
 }
@@ -74,6 +85,7 @@ std::string kind_of(DLDevice device) {
 }
 
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype) {
+  require_addressable(shape, dtype);
   return ffi::Tensor::FromNDAlloc(HostAllocation{}, ffi::ShapeView(shape.data(), shape.size()),
                                   dtype, DLDevice{kDLCPU, 0});
 }
@@ -86,6 +98,8 @@ ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data
 }
 
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
+  // New buffers of WebGPU are zero, and a page's own memory is too small for a copy of them.
+  if (device.device_type == kDLWebGPU) return allocate_there(shape, dtype, device);
   return to_device(allocate_host(shape, dtype), device);
 }
 

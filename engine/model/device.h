@@ -27,6 +27,9 @@ std::string kind_of(DLDevice device);
 
 inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 
+// Whether a call can wait for the device's results; a browser's page cannot.
+inline bool can_wait(DLDevice device) { return device.device_type != kDLWebGPU; }
+
 // Zeroed host memory; the system gives large blocks page by page, at the first write.
 // Throws WHERRY_OUT_OF_MEMORY.
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype);

@@ -68,6 +68,10 @@ class Session {
   // Row `i` of what was collected, [columns]; valid until the next launch. Where candidates came
   // in its place, it is fetched now.
   virtual const float* row(int64_t i) = 0;
+  // Whether row() can bring a row that nobody asked for. Where no call can wait for the device
+  // (browsers), ask() for it, wait outside, and call row() then. ask: false if it was asked for.
+  virtual bool brings_rows() const { return true; }
+  virtual bool ask(int64_t) { return false; }
 
   // Whether launch() returns while the device computes.
   virtual bool asynchronous() const { return false; }

@@ -23,6 +23,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
+#if defined(__linux__)
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -30,7 +31,6 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-#if defined(__linux__)
 // Processors this process may run on, one for each physical core.
 int allowed_cores() {
   cpu_set_t allowed;

@@ -13,6 +13,7 @@
 #include "model/virtual_machine.h"
 #include "model/vm_session.h"
 #include "support/error.h"
+#include "support/hash.h"
 #include "weights/weights.h"
 
 namespace wherry {
@@ -58,44 +59,88 @@ void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
   problems.raise(WHERRY_INCOMPATIBLE, "the library is not what its metadata says");
 }
 
+// A library whose weights are being loaded.
+struct Opened {
+  Opened(const std::string& lib, const std::string& device, const ModelOptions& options)
+      : shared(std::make_shared<VmShared>()) {
+    shared->device = parse_device(device);
+    shared->threads = options.threads > 0 ? options.threads : default_threads();
+    shared->executable = open_executable(lib);
+    vm = std::make_unique<VirtualMachine>(shared->executable, shared->device);
+    shared->metadata = parse_metadata(vm->function("_metadata")().cast<ffi::String>());
+    check_functions(shared->metadata, *vm);
+    hash = hash_of_library(lib);
+  }
+
+  // Lives as long as this.
+  PackFunction packer() {
+    return [this](const std::string& name, const std::vector<ffi::Tensor>& from) {
+      release_pooled_memory();  // of the last call, whose results are written by now
+      configure_kernel_threads(shared->threads);
+      ffi::Function function = vm->function(name);
+      std::vector<ffi::AnyView> arguments(from.begin(), from.end());
+      ffi::Any result;
+      function.CallPacked(arguments.data(), static_cast<int32_t>(arguments.size()), &result);
+      return tensors_of(result, name);
+    };
+  }
+
+  std::shared_ptr<const Model> finish(const std::vector<ffi::Tensor>& params) {
+    for (const ffi::Tensor& tensor : params) shared->params.push_back(tensor);
+    vm.reset();  // it holds what its last call has returned
+    release_pooled_memory();
+#ifdef __GLIBC__
+    malloc_trim(0);  // the C library keeps what was freed below something that is in use
+#endif
+    return std::make_shared<VmModel>(shared);
+  }
+
+  std::shared_ptr<VmShared> shared;
+  std::unique_ptr<VirtualMachine> vm;
+  uint64_t hash = 0;  // of the library
+};
+
 }  // namespace
 
 std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::string& weights,
                                            const std::string& device, const ModelOptions& options) {
-  auto shared = std::make_shared<VmShared>();
-  shared->device = parse_device(device);
-  shared->threads = options.threads > 0 ? options.threads : default_threads();
-  shared->executable = open_executable(lib);
-  auto vm = std::make_unique<VirtualMachine>(shared->executable, shared->device);
-  shared->metadata = parse_metadata(vm->function("_metadata")().cast<ffi::String>());
-  check_functions(shared->metadata, *vm);
-
+  Opened opened(lib, device, options);
+  const VmShared& shared = *opened.shared;
   WeightsOptions to_load;
-  to_load.device = shared->device;
+  to_load.device = shared.device;
   to_load.pack_dir = options.pack_dir;
-  to_load.threads = shared->threads;
+  to_load.threads = shared.threads;
   to_load.check = options.check_weights;
-  to_load.library_hash = hash_of_library(lib);
-  PackFunction pack = [&](const std::string& name, const std::vector<ffi::Tensor>& from) {
-    release_pooled_memory();  // of the last call, whose results are written by now
-    configure_kernel_threads(shared->threads);
-    ffi::Function function = vm->function(name);
-    std::vector<ffi::AnyView> arguments(from.begin(), from.end());
-    ffi::Any result;
-    function.CallPacked(arguments.data(), static_cast<int32_t>(arguments.size()), &result);
-    return tensors_of(result, name);
-  };
+  to_load.library_hash = opened.hash;
   TensorCache cache = TensorCache::open(weights);
-  shared->identity = packed_key(shared->metadata, cache, to_load.library_hash);
-  for (const ffi::Tensor& tensor : load_params(shared->metadata, cache, to_load, pack)) {
-    shared->params.push_back(tensor);
+  opened.shared->identity = packed_key(shared.metadata, cache, opened.hash);
+  return opened.finish(load_params(shared.metadata, cache, to_load, opened.packer()));
+}
+
+struct VmLoader::Parts {
+  Parts(const std::string& lib, const std::string& index, const std::string& device,
+        const ModelOptions& options)
+      : opened(lib, device, options),
+        cache(TensorCache::parse(index)),
+        params(opened.shared->metadata, cache, opened.shared->device, opened.packer()) {
+    const std::string& metadata = opened.shared->metadata.json;
+    opened.shared->identity = Hash().number(opened.hash).text(metadata).text(index).value();
   }
-  vm.reset();  // it holds what its last call has returned
-  release_pooled_memory();
-#ifdef __GLIBC__
-  malloc_trim(0);  // the C library keeps what was freed below something that is in use
-#endif
-  return std::make_shared<VmModel>(shared);
+
+  Opened opened;
+  TensorCache cache;
+  StreamedParams params;
+};
+
+VmLoader::VmLoader(const std::string& lib, const std::string& index, const std::string& device,
+                   const ModelOptions& options)
+    : parts_(std::make_unique<Parts>(lib, index, device, options)) {}
+VmLoader::~VmLoader() = default;
+
+const TensorCache& VmLoader::index() const { return parts_->cache; }
+StreamedParams& VmLoader::params() { return parts_->params; }
+std::shared_ptr<const Model> VmLoader::finish() {
+  return parts_->opened.finish(parts_->params.finish());
 }
 
 }  // namespace wherry

@@ -7,6 +7,7 @@
 
 #include "abi/config.h"
 #include "model/model.h"
+#include "weights/streamed_params.h"
 
 namespace wherry {
 
@@ -15,6 +16,27 @@ namespace wherry {
 // file, WHERRY_INCOMPATIBLE for a library or weights that do not fit.
 std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::string& weights,
                                            const std::string& device, const ModelOptions& options);
+
+// The same where the weights come piece by piece.
+class VmLoader {
+ public:
+  // index: the text of tensor-cache.json. The rest, and what is thrown: as load_vm_model.
+  VmLoader(const std::string& lib, const std::string& index, const std::string& device,
+           const ModelOptions& options);
+  ~VmLoader();
+  VmLoader(const VmLoader&) = delete;
+  VmLoader& operator=(const VmLoader&) = delete;
+
+  const TensorCache& index() const;
+  StreamedParams& params();
+
+  // When all have come; nothing may be called after it. Throws as StreamedParams::finish.
+  std::shared_ptr<const Model> finish();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace wherry
 

@@ -114,6 +114,7 @@ class VmSession : public Session {
     trimmer_.before_step(batch.tokens.size());
     result_ = packed_ = ffi::Tensor();
     whole_.clear();
+    asked_.clear();
     rows_ = static_cast<int64_t>(batch.logit_rows.size());
     entry_ = entry;
     inputs_.fill(batch, arguments_);
@@ -125,6 +126,11 @@ class VmSession : public Session {
     if (candidates_ && !batch.scales.empty()) packed_ = candidates_->launch(result_, batch.scales);
     // Our plugins hold commands back until somebody waits.
     if (start_.has_value()) (*start_)(packed_.defined() ? packed_ : result_);
+    asked_.assign(static_cast<size_t>(rows_), !packed_.defined());
+    if (brings_rows() || !packed_.defined()) return;
+    for (int64_t i = 0; i < rows_; ++i) {
+      if (batch.scales[static_cast<size_t>(i)] == 0) ask(i);
+    }
   }
 
   Rows collect() override {
@@ -137,6 +143,15 @@ class VmSession : public Session {
       result_ = brought(result_);
     }
     return rows;
+  }
+
+  bool brings_rows() const override { return can_wait(shared_->device); }
+
+  bool ask(int64_t i) override {
+    if (asked_.at(static_cast<size_t>(i))) return false;
+    (*start_)(part_of(result_, i));
+    asked_[static_cast<size_t>(i)] = true;
+    return true;
   }
 
   const float* row(int64_t i) override {
@@ -261,6 +276,7 @@ class VmSession : public Session {
   ffi::Tensor result_;              // of the entry
   ffi::Tensor packed_;              // its candidates, if they were asked for
   std::vector<ffi::Tensor> whole_;  // hold the memory of rows that were fetched
+  std::vector<bool> asked_;         // rows that the device was asked to bring
   uint64_t bytes_read_ = 0;
   Entry entry_ = Entry::kForward;
   int64_t rows_ = 0;

@@ -19,4 +19,9 @@ Sample RowSampler::sample(const SamplingInput& input, Session& session, const Ro
   return whole_.sample(input, session.row(i), rows.columns, mask);
 }
 
+bool RowSampler::needs_row(const SamplingInput& input, const Rows& rows, int64_t i, bool masked) {
+  if (rows.candidates.empty() || masked) return true;
+  return !candidates_.sample(input, rows.candidates[static_cast<size_t>(i)]).has_value();
+}
+
 }  // namespace wherry

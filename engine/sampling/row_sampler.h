@@ -24,6 +24,9 @@ class RowSampler {
   Sample sample(const SamplingInput& input, Session& session, const Rows& rows, int64_t i,
                 const uint32_t* mask);
 
+  // Whether that takes the whole row.
+  bool needs_row(const SamplingInput& input, const Rows& rows, int64_t i, bool masked);
+
   const RowCounts& counts() const { return counts_; }
 
  private:

@@ -45,6 +45,7 @@ class Engine {
   void clear_cache();
 
   void launch();
+  bool ready();
   // Number of events written. `error` gets the reason of the last WHERRY_ERROR among them.
   size_t collect(wherry_event* events, size_t cap, std::string* error);
   size_t step(wherry_event* events, size_t cap, std::string* error);

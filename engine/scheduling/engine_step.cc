@@ -27,6 +27,22 @@ void Engine::launch() {
   if (plan_step()) run_model(lock);
 }
 
+bool Engine::ready() {
+  Lock lock(mutex_);
+  require_free("wherry_engine_ready");
+  if (!launched_ || !failure_.empty()) return true;
+  inside_ = true;
+  lock.unlock();
+  bool ready = true;
+  try {
+    ready = stepper_.ready(plan_);
+  } catch (...) {  // collect meets it again, and ends the step's requests with it
+  }
+  lock.lock();
+  inside_ = false;
+  return ready;
+}
+
 size_t Engine::collect(wherry_event* events, size_t cap, std::string* error) {
   Lock lock(mutex_);
   require_free("wherry_engine_collect");

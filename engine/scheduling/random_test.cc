@@ -145,6 +145,7 @@ class Storm {
     std::string error;
     engine_.launch();
     if (dice_.one_in(20) && !live_.empty()) abort();
+    for (int waits = 0; !engine_.ready(); ++waits) CHECK(waits < 2);
     size_t n = engine_.collect(events, 64, &error);
     for (size_t i = 0; i < n; ++i) take(events[i]);
   }
@@ -252,6 +253,22 @@ TEST(with_rows_that_stay_on_a_device) {
   CHECK(stats.candidate_rows > stats.whole_rows / 2);  // a third has masks, a third penalties
   CHECK(stats.whole_rows > 1000);
   CHECK(stats.readback_bytes > 0);
+}
+
+// As in a browser, where no call can wait for the device.
+TEST(with_rows_that_must_be_asked_for) {
+  FakeOptions options;
+  options.vocab = 400;
+  options.sharpness = 6;
+  options.candidates = 70;
+  options.error = 1e-4;
+  options.asynchronous = true;
+  options.asks = true;
+  Storm storm(options, kTiny, false, 7);  // a draft model would have to wait
+  storm.run(4000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.candidate_rows > stats.whole_rows / 2);
+  CHECK(stats.whole_rows > 1000);
 }
 
 TEST(with_the_next_step_prepared) {

@@ -136,6 +136,42 @@ void Stepper::ask_candidates(const Plan& plan, Batch& batch) const {
   if (!some && !nobody) batch.scales.clear();
 }
 
+bool Stepper::ready(Plan& plan) {
+  if (session_->brings_rows() || plan.entries.empty() || plan.entry != Entry::kForward) return true;
+  const Rows rows = session_->collect();
+  if (rows.candidates.empty()) return true;
+  int64_t row = 0;
+  bool asked = false;
+  for (const PlannedRows& entry : plan.entries) {
+    const int64_t end = row + entry.results;
+    const Request& request = *entry.request;
+    if (entry.rows == request.pending() && entry.error.empty() && entry.results > 0) {
+      asked = ask_rows(entry, rows, end) || asked;
+    }
+    row = end;
+  }
+  return !asked;
+}
+
+// Of an entry whose results end at row `end`: those of its tokens that candidates do not decide.
+// Each guess is taken for right: what it is followed by is read only then.
+bool Stepper::ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
+  const Request& request = *entry.request;
+  const SamplingInput sampling = request.sampling();
+  std::vector<int32_t> text = sampling.tokens;
+  const SamplingInput input{sampling.params, sampling.state, text, sampling.prompt_size};
+  const auto guesses = static_cast<int64_t>(entry.guesses.size());
+  bool asked = false;
+  for (int64_t i = 0; i <= guesses; ++i) {
+    const int64_t row = end - guesses - 1 + i;
+    if (sampler_.needs_row(input, rows, row, request.mask != nullptr)) {
+      asked = session_->ask(row) || asked;
+    }
+    if (i < guesses) text.push_back(entry.guesses[static_cast<size_t>(i)]);
+  }
+  return asked;
+}
+
 StepResult Stepper::collect(Plan& plan) {
   StepResult result;
   if (plan.entries.empty()) return result;

@@ -52,6 +52,9 @@ class Stepper {
   double launch_seconds() const { return launch_seconds_; }  // of the model, in the last launch
   double mask_seconds() const { return mask_seconds_; }      // of grammars, after it
 
+  // Whether collect() would find every row that it reads; asks for those that it would not.
+  bool ready(Plan& plan);
+
   StepResult collect(Plan& plan);
 
   void use(DiskTier& disk) { disk_ = &disk; }
@@ -66,6 +69,7 @@ class Stepper {
   void guess_with_draft_model(std::vector<PlannedRows*>& entries);
   void ask_masks(Plan& plan);
   void ask_candidates(const Plan& plan, Batch& batch) const;
+  bool ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end);
   void collect_outcomes(Plan& plan, StepResult& result);
   Outcome outcome_of(PlannedRows& entry, const Rows& results, int64_t& row);
   void sample_outputs(PlannedRows& entry, const Rows& results, int64_t row, Outcome& outcome);

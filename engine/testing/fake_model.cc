@@ -69,6 +69,7 @@ class FakeSession : public Session {
 
   void launch(const Batch& batch, Entry entry) override {
     results_.clear();
+    asked_.clear();
     rows_ = static_cast<int64_t>(batch.logit_rows.size());
     scales_ = batch.scales;
     require(scales_.empty() || (entry == Entry::kForward && most_candidates() > 0), "scales");
@@ -99,9 +100,15 @@ class FakeSession : public Session {
 
   const float* row(int64_t i) override {
     require(i >= 0 && i < rows_, "a row of the results");
+    require(brings_rows() || scales_.empty() || scales_[static_cast<size_t>(i)] == 0 ||
+                asked_.count(i) != 0,
+            "a row that nobody asked for");
     if (!scales_.empty()) bytes_read_ += static_cast<uint64_t>(columns()) * sizeof(float);
     return row_at(static_cast<size_t>(i));
   }
+
+  bool brings_rows() const override { return !model_.options.asks; }
+  bool ask(int64_t i) override { return asked_.insert(i).second; }
 
   bool asynchronous() const override { return model_.options.asynchronous; }
   int64_t most_candidates() const override { return model_.options.candidates; }
@@ -269,6 +276,7 @@ class FakeSession : public Session {
   std::vector<float> results_;
   int64_t rows_ = 0;
   std::vector<float> scales_;
+  std::set<int64_t> asked_;  // rows
   std::vector<FakeCandidates> made_;
   uint64_t bytes_read_ = 0;
   Entry entry_ = Entry::kForward;

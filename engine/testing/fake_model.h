@@ -30,6 +30,7 @@ struct FakeOptions {
   bool asynchronous = false;  // says so
   int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
   double error = 0;           // relative, of their sums
+  bool asks = false;          // whole rows come only if they were asked for
   double sharpness = 1;       // of the distributions
   double agrees = 1;  // share of texts after which that model's likeliest token is this one's
 };

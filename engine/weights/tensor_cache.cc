@@ -52,10 +52,11 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
   return tensor;
 }
 
-// The shard's file, checked; a path that leaves the folder is refused.
-Shard parse_shard(JsonReader& reader, const fs::path& folder, Problems& problems) {
+// A shard, with its file checked where there is a folder; a path that leaves it is refused.
+Shard parse_shard(JsonReader& reader, const std::string* folder, Problems& problems) {
   fs::path relative = reader.string("dataPath");
-  Shard shard{(folder / relative).string(), reader.integer("nbytes")};
+  fs::path path = folder == nullptr ? relative : fs::path(*folder) / relative;
+  Shard shard{path.string(), reader.integer("nbytes")};
   std::string format = reader.string_or("format", "raw-shard");
   if (format != "raw-shard") {
     problems.add(reader.where(), ": format \"", format, "\"; known is raw-shard");
@@ -66,6 +67,7 @@ Shard parse_shard(JsonReader& reader, const fs::path& folder, Problems& problems
     problems.add(reader.where(), ": ", relative.string(), " is outside the folder");
     return shard;
   }
+  if (folder == nullptr) return shard;
   std::error_code error;
   uintmax_t size = fs::file_size(shard.path, error);
   if (error) {
@@ -92,25 +94,36 @@ ffi::Tensor widen_bf16(const char* data, const StoredTensor& stored) {
 
 TensorCache TensorCache::open(const std::string& folder) {
   const std::string path = (fs::path(folder) / "tensor-cache.json").string();
+  return read(read_file(path), path, &folder);
+}
+
+TensorCache TensorCache::parse(const std::string& text) {
+  return read(text, "tensor-cache.json", nullptr);
+}
+
+TensorCache TensorCache::read(std::string text, const std::string& where,
+                              const std::string* folder) {
   TensorCache cache;
-  cache.index_text_ = read_file(path);
+  cache.index_text_ = std::move(text);
   Problems problems;
-  JsonReader root(parse_json_object(cache.index_text_, path, WHERRY_INCOMPATIBLE), path, problems);
+  JsonReader root(parse_json_object(cache.index_text_, where, WHERRY_INCOMPATIBLE), where,
+                  problems);
   for (const ffi::json::Object& object : root.objects("records")) {
     size_t i = cache.shards_.size();
     JsonReader reader(object, concat("records[", i, "]"), problems);
     cache.shards_.push_back(parse_shard(reader, folder, problems));
     size_t j = 0;
     for (const ffi::json::Object& record : reader.objects("records")) {
-      std::string where = concat("records[", i, "].records[", j++, "]");
-      StoredTensor tensor = parse_tensor(record, i, cache.shards_[i].nbytes, where, problems);
+      std::string here = concat("records[", i, "].records[", j++, "]");
+      StoredTensor tensor = parse_tensor(record, i, cache.shards_[i].nbytes, here, problems);
       std::string name = tensor.name;
       if (!cache.tensors_.emplace(name, std::move(tensor)).second) {
         problems.add(name, " is listed twice");
       }
     }
   }
-  problems.raise(WHERRY_INCOMPATIBLE, "the weights in " + folder + " cannot be used");
+  problems.raise(WHERRY_INCOMPATIBLE,
+                 "the weights in " + (folder ? *folder : where) + " cannot be used");
   return cache;
 }
 

@@ -46,8 +46,12 @@ class TensorCache {
   // Parses `folder`/tensor-cache.json and compares the sizes of the shards with it. Throws
   // WHERRY_NOT_FOUND if there is no index, WHERRY_INCOMPATIBLE with everything that is wrong.
   static TensorCache open(const std::string& folder);
+  // The same of the index's text where the shards' bytes come by themselves: their paths are names.
+  // `bytes` and `load` are not for it.
+  static TensorCache parse(const std::string& text);
 
   const StoredTensor* find(const std::string& name) const;  // null: no such tensor
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& index_text() const { return index_text_; }
 
@@ -59,6 +63,9 @@ class TensorCache {
   ffi::Tensor load(const StoredTensor& stored) const;
 
  private:
+  // where: names the index in errors; folder: of the shards, which are compared with it, or null.
+  static TensorCache read(std::string text, const std::string& where, const std::string* folder);
+
   std::string index_text_;
   std::vector<Shard> shards_;
   mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;  // while tensors use them

@@ -8,50 +8,12 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/parallel.h"
+#include "weights/pack_groups.h"
 #include "weights/packed_file.h"
 
 namespace wherry {
 
 namespace {
-
-// Parameters that one call of a pack function gives.
-struct PackGroup {
-  std::string pack;
-  std::vector<std::string> from;
-  std::vector<size_t> params;  // positions in the metadata
-};
-
-std::vector<PackGroup> groups_of(const Metadata& metadata) {
-  std::map<std::pair<std::string, std::vector<std::string>>, size_t> known;
-  std::vector<PackGroup> groups;
-  for (size_t i = 0; i < metadata.params.size(); ++i) {
-    const ParamSpec& spec = metadata.params[i];
-    if (spec.pack.empty()) continue;
-    auto [it, added] = known.try_emplace({spec.pack, spec.from}, groups.size());
-    if (added) groups.push_back({spec.pack, spec.from, {}});
-    groups[it->second].params.push_back(i);
-  }
-  return groups;
-}
-
-void check_stored(const Metadata& metadata, const TensorCache& cache) {
-  Problems problems;
-  for (const ParamSpec& spec : metadata.params) {
-    for (const std::string& name : spec.from) {
-      const StoredTensor* stored = cache.find(name);
-      if (stored == nullptr) {
-        problems.add(name, " is missing (for parameter ", spec.name, ")");
-        continue;
-      }
-      std::string has = describe(stored->dtype, stored->shape);
-      std::string wanted = describe(spec.dtype, spec.shape);
-      if (spec.pack.empty() && has != wanted) {
-        problems.add(name, " is ", has, "; the library takes ", wanted);
-      }
-    }
-  }
-  problems.raise(WHERRY_INCOMPATIBLE, "the weights do not fit the library");
-}
 
 // Calls a group's function and checks its results. Result: one tensor for each of group.params.
 std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metadata,
@@ -61,24 +23,7 @@ std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metad
   for (const std::string& name : group.from) {
     from.push_back(to_device(cache.load(*cache.find(name)), device));
   }
-  std::vector<ffi::Tensor> results = pack(group.pack, from);
-  std::vector<ffi::Tensor> chosen;
-  Problems problems;
-  for (size_t i : group.params) {
-    const ParamSpec& spec = metadata.params[i];
-    if (spec.index < 0 || spec.index >= static_cast<int64_t>(results.size())) {
-      problems.add(spec.name, ": index ", spec.index, " of ", results.size(), " results");
-      continue;
-    }
-    const ffi::Tensor& tensor = results[static_cast<size_t>(spec.index)];
-    std::string has = describe(tensor.dtype(), shape_of(tensor));
-    std::string wanted = describe(spec.dtype, spec.shape);
-    if (has != wanted) problems.add(spec.name, " became ", has, "; the metadata says ", wanted);
-    if (!tensor.IsContiguous()) problems.add(spec.name, " is not contiguous");
-    chosen.push_back(tensor);
-  }
-  problems.raise(WHERRY_INCOMPATIBLE, group.pack + " does not do what the library's metadata says");
-  return chosen;
+  return chosen_results(group, metadata, pack(group.pack, from));
 }
 
 // The parameters, by way of the packed file where there is a folder for it. On the host that file

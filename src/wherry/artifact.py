@@ -1,7 +1,8 @@
 """The compiled model: a folder with a manifest, `wherry.json`, that every runtime checks.
 
     wherry.json            this record
-    model.so | model.tar   the compiled library; beside it model.LEVEL.so for faster machines
+    model.so | model.tar   the compiled library; beside it model.LEVEL.so for faster machines;
+    | model.wasm           of pages, with the core in it
     tensor-cache.json      the weights' index, and params_shard_*.bin
     config.json            the architecture, as Hugging Face has it
     tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
@@ -106,9 +107,10 @@ class Manifest:
     quantization: Text  # scheme, "q4f16_1"
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]};
     # variants, where there are any: {"name", "features", "library"}, from least to most;
-    # objects, where the library is an archive of them: {"format", "symbols" if they find each other
-    # in a program: what ffi.SystemLib is called with}; device_features, of targets that are not
-    # CPUs: what the device needs beyond the least of its API, ["shader-f16"]; fast_math, if what
+    # objects, where the library is an archive of them, or made of them: {"format", "symbols" if
+    # they find each other in a program: what ffi.SystemLib is called with}; device_features, of
+    # targets that are not CPUs: what the device needs beyond the least of its API, ["shader-f16"];
+    # device_limits, of webgpu, likewise: {"maxStorageBufferBindingSize": bytes}; fast_math, if what
     # compiles the kernels there may add in another order than is written
     target: dict[str, Any]
     # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": one of _ACTIVATIONS

@@ -3,6 +3,7 @@
     WHERRY_CACHE    folder for compiled models and packed weights; default: ~/.cache/wherry
     WHERRY_TOOLS    folder of programs that targets need; default: tools in the cache
     WHERRY_CORE     path of libwherry, in place of the installed or built one
+    WHERRY_WEB_CORE path of wherry-core.o, the core for pages, likewise
     WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
     WHERRY_API_KEY  key that `wherry serve` asks its clients for, and `bench` and `ps` send
     WHERRY_LINE     the line that a shell wants to complete; set by the scripts of `completion`
@@ -44,6 +45,12 @@ def tools_dir() -> Path:
 def core_library() -> Path | None:
     """The library that WHERRY_CORE names, or None if it is not set."""
     chosen = os.environ.get("WHERRY_CORE")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def web_core() -> Path | None:
+    """The object that WHERRY_WEB_CORE names, or None if it is not set."""
+    chosen = os.environ.get("WHERRY_WEB_CORE")
     return Path(chosen).expanduser() if chosen else None
 
 

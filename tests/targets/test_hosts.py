@@ -32,14 +32,12 @@ MADE = {
     ("android", None): ("ELF", "aarch64", "", "wherry_"),
     ("android:mali", None): ("ELF", "aarch64", "", "wherry_"),
     ("android:vulkan", None): ("ELF", "aarch64", "", "wherry_"),
-    ("webgpu", None): ("wasm", "wasm32", "", "wherry_"),
     ("cpu:cortex-a76", "android"): ("ELF", "aarch64", "", "wherry_"),
     ("cpu", "arm64-apple-macos13.0"): ("Mach-O", "aarch64", "macos 13.0", None),
 }
 DEVICE_CODE = {
     "metal": b"kernel void",
     "opencl": b"__kernel void",
-    "webgpu": b"@compute @workgroup_size",
     "vulkan": b"\x03\x02\x23\x07",  # a SPIR-V module begins so
 }
 

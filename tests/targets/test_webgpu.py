@@ -18,6 +18,7 @@ from wherry.targets.spirv import demands, kernels_of
 
 from ..support import gpu
 from ..support.tiny_models import save
+from ..support.web import require_core
 
 pytestmark = pytest.mark.cpu
 # Model, scheme: whether it needs the feature shader-f16.
@@ -32,7 +33,8 @@ LARGE = {"head_dim": 128, "hidden_size": 256, "num_hidden_layers": 1}  # heads a
 
 @pytest.fixture(scope="module", autouse=True)
 def tools():
-    """naga, or a skip."""
+    """naga and the core for pages, or a skip."""
+    require_core()
     if missing := [tool for tool in naga.tools() if tool.found is None]:
         gpu.missing("vulkan", f"no {missing[0].name} ({missing[0].fix})")
 

@@ -132,23 +132,25 @@ def _find_run(
     Returns the last position that one of them sees, -1 if no such run begins at `start`.
     """
     last, inside = (e.private(1, "int32") for _ in range(2))
+
+    def holds(condition: Any) -> Any:
+        return T.Cast("int32", condition)
+
     own = e.let(rows.first(row_of(start)))
     slot = e.let(rows.slot(row_of(start)))
-    T.buffer_store(inside, T.Cast("int32", T.And(start < left, slot < 0)), [0])
+    T.buffer_store(inside, holds(start < left) * holds(slot < 0), [0])
     if count > 1:
-        before = rows.first(row_of(T.max(start - 1, 0)))
-        e.when(T.And(start > 0, before == own), lambda: T.buffer_store(inside, 0, [0]))
+        before = e.let(rows.first(row_of(T.max(start - 1, 0))))
+        T.buffer_store(inside, inside[0] * (1 - holds(start > 0) * holds(before == own)), [0])
     T.buffer_store(last, -1, [0])
-    for r in range(count):
-
-        def look(r: int = r) -> None:
-            other = rows.first(row_of(r)) != own
-            e.when(T.Or(other, r >= left), lambda: T.buffer_store(inside, 0, [0]))
-
-        e.when(r > start, look)
-        seen = T.And(inside[0] == 1, r >= start)
-        position = e.let(T.if_then_else(seen, rows.position(row_of(r)), -1))
-        T.buffer_store(last, T.max(last[0], position), [0])
-        e.when(thread == 0, lambda r=r, p=position: T.buffer_store(shared.last, p, [r]))
+    # A loop without a branch: browsers' compilers take minutes for these rows unrolled.
+    with T.serial(count) as r:
+        other, position = e.let(rows.first(row_of(r))), e.let(rows.position(row_of(r)))
+        same = holds(other == own) * holds(r < left)
+        T.buffer_store(inside, inside[0] * T.max(same, holds(r <= start)), [0])
+        seen = inside[0] * holds(r >= start)
+        told = e.let(seen * (position + 1) - 1)
+        T.buffer_store(last, T.max(last[0], told), [0])
+        e.when(thread == 0, lambda: T.buffer_store(shared.last, told, [r]))
     e.barrier()
     return last[0]

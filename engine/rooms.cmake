@@ -1,0 +1,10 @@
+# The rooms of the core; a file belongs to the build because it lies in one.
+set(WHERRY_ROOMS abi cache cache/disk grammar model sampling scheduling speculation support weights)
+
+# wherry_sources(OUT ENGINE ROOM...): the sources of rooms, without tests.
+function(wherry_sources out engine)
+  list(TRANSFORM ARGN REPLACE "(.+)" "${engine}/\\1/*.cc" OUTPUT_VARIABLE _patterns)
+  file(GLOB _found CONFIGURE_DEPENDS ${_patterns})
+  list(FILTER _found EXCLUDE REGEX "_test\\.cc$")
+  set(${out} ${_found} PARENT_SCOPE)
+endfunction()

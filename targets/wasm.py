@@ -1,0 +1,44 @@
+"""Pages without WebGPU, and Node: the CPU's kernels in WebAssembly with 128-bit SIMD, one thread.
+
+WebAssembly has no fused multiply-add and no float16, and its arithmetic is IEEE's in one order: a
+row has the same bits in every browser.
+"""
+
+from __future__ import annotations
+
+from wherry.errors import UsageError
+
+from . import hosts
+from .kernels.by_name import KernelsByName
+from .kernels.cpu import CpuKernels
+from .kernels.cpu.isa import Isa
+from .target import TargetPreset
+from .web_toolchain import WebToolchain
+
+# Engines keep the 16 registers of x86 and the 32 of Arm behind the locals of a function.
+ISA = Isa(lanes=4, registers=16, fma=False)
+
+
+def preset(variant: str | None) -> TargetPreset:
+    """The preset of any page.
+
+    Raises:
+        UsageError: there are no variants.
+    """
+    if variant is not None:
+        raise UsageError(f"Unknown target 'wasm:{variant}'. Type: --target wasm")
+    page = hosts.HOSTS["wasm32"]
+    device = {**page.target, "mcpu": page.cpu, "mattr": ["+simd128"]}
+    return TargetPreset(
+        name="wasm",
+        device=device,
+        host=device,
+        library=page.library(),
+        features=(),
+        dtype="float32",
+        kv_dtype="float32",
+        kv_dtypes=("float32", "int8"),
+        kernels=KernelsByName(CpuKernels(ISA)),
+        toolchain=WebToolchain(),
+        hosts=(page.name,),
+    )

@@ -1,0 +1,112 @@
+"""What tests of the core in pages share: its tools, its TypeScript, and this machine's answers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from wherry import settings
+from wherry.artifact import read_manifest
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core, open_runtime
+from wherry.runtime.core.native import NativeCore
+
+from ..support.web import missing, require_core
+
+ROOT = Path(__file__).parents[2]
+TOKENS, FEW = 64, 16
+LIMITS = Limits(context=256, max_batch=8, prefill_chunk=64)
+ENGINE = {"max_batch": 4, "prefill_chunk": 48, "kv_tokens": 1024}
+TEXTS = (  # of lengths on both sides of a page and of a step's rows
+    "Tell me a story about a fox.",
+    "Once upon a time there was a little girl who lived by the sea, and",
+    "What is two plus three? Say it in one word, and then tell me why you think so.",
+    "The old man walked down to the river every morning. He had a small boat and a big dog. "
+    "One day the dog did not want to get out of the boat. The old man said to the dog: come, "
+    "we have to go home now, it is late. But the dog only",
+)
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """Node, the core for pages and its linker."""
+    require_core()
+    if shutil.which("node") is None:
+        missing("no node: apt-get install nodejs npm")
+
+
+@pytest.fixture(scope="session")
+def core_js(tools, tmp_path_factory):
+    """The folder of web/src/core as JavaScript."""
+    places = [ROOT / "web", settings.tools_dir()]
+    compiler = next((p for p in places if (p / "node_modules/typescript/bin/tsc").is_file()), None)
+    if compiler is None:
+        missing("no TypeScript: npm ci --prefix web")
+    out = tmp_path_factory.mktemp("core")
+    command = ["node", str(compiler / "node_modules/typescript/bin/tsc")]
+    command += ["--target", "es2022", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"]
+    command += ["--module", "es2022", "--moduleResolution", "bundler"]
+    command += ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"]
+    command += ["--types", "@webgpu/types", "--typeRoots", str(compiler / "node_modules")]
+    command += ["--skipLibCheck", "--outDir", str(out)]
+    (out / "package.json").write_text('{"type": "module"}')
+    sources = sorted(map(str, (ROOT / "web/src/core").glob("*.ts")))
+    done = subprocess.run([*command, *sources], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    return out
+
+
+@pytest.fixture(scope="session")
+def prompts():
+    """Tokens of four requests to the demo model."""
+    tokenizer = Tokenizer.from_file(str(ROOT / "src" / "wherry" / "demo" / "tokenizer.json"))
+    return [tokenizer.encode(text).ids for text in TEXTS]
+
+
+@pytest.fixture(scope="session")
+def given(prompts):
+    """What the scenarios are given."""
+    return {"prompts": prompts, "tokens": TOKENS, "few": FEW, "engine": ENGINE}
+
+
+@pytest.fixture(scope="session")
+def native():
+    """This machine's core on the demo model in float32: a function of requests, all in one batch.
+
+    The CPU is the least that kernels are written for, which computes as WebAssembly does: four
+    lanes, no fused multiply-add.
+    """
+
+    def run(requests: list[tuple[list[int], SamplingParams]], quant: str = "q4f16_1"):
+        folder = ensure_artifact(
+            "demo",
+            target="cpu:x86-64-v2",
+            quant=quant,
+            kv_dtype="float32",
+            activations="float",
+            limits=LIMITS,
+        )
+        open_runtime("cpu")
+        library = folder / read_manifest(folder).library
+        core = NativeCore(open_core(), library, folder, "cpu", {"threads": 1}, ENGINE)
+        try:
+            for i, (prompt, params) in enumerate(requests):
+                core.add(i, prompt, params)
+            core.start()
+            told, left = [[] for _ in requests], len(requests)
+            while left:
+                for event in core.wait_events(60_000):
+                    assert event.finish != Finish.ERROR, event
+                    if event.token >= 0 and not event.prompt:
+                        told[event.id].append(event.token)
+                    left -= event.finish != Finish.RUNNING
+            return told
+        finally:
+            core.close()
+
+    return run

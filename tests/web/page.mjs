@@ -1,0 +1,70 @@
+// The core in a page: loads the compiled folders that /given.json names, answers, and posts what
+// came of it. Served by browser.py.
+import { loadCore } from "/core/core.js";
+import { everywhere } from "/tests/scenarios.mjs";
+
+async function device() {
+  const adapter = await navigator.gpu?.requestAdapter();
+  if (!adapter) throw new Error("this browser has no WebGPU adapter");
+  return { adapter, device: await adapter.requestDevice() };
+}
+
+function filesAt(base) {
+  const get = async (name) => {
+    const answer = await fetch(`${base}/${name}`);
+    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+    return answer;
+  };
+  return {
+    bytes: async (name) => new Uint8Array(await (await get(name)).arrayBuffer()),
+    stream: async function* (name) {
+      const reader = (await get(name)).body.getReader();
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        yield piece.value;
+      }
+    },
+  };
+}
+
+async function answer(given) {
+  const { device: gpu, adapter } = await device();
+  const progress = [];
+  const start = performance.now();
+  const core = await loadCore({
+    files: filesAt("/model"),
+    device: "webgpu",
+    gpu,
+    engine: given.engine,
+    progress: (event) => progress.push(event),
+  });
+  const loaded = performance.now();
+  const out = await everywhere(core, given);
+  out.seconds = { load: (loaded - start) / 1000, all: (performance.now() - start) / 1000 };
+  out.adapter = adapter.info?.architecture ?? "";
+  out.progress = progress;
+  out.metadata = core.metadata;
+  const params = { ...core.paramsDefault(), temperature: 0, maxTokens: given.few };
+  core.add(50, Int32Array.from(given.prompts[0]), params);
+  await core.step();
+  gpu.destroy(); // as if the driver had taken it away
+  out.lost = [];
+  for (let i = 0; i < 2; i++) {
+    try {
+      await core.step();
+      out.lost.push("none");
+    } catch (thrown) {
+      out.lost.push(`${thrown.name} ${thrown.status}: ${thrown.message}`);
+    }
+  }
+  core.destroy();
+  return out;
+}
+
+let result;
+try {
+  const given = await (await fetch("/given.json")).json();
+  result = await answer(given);
+} catch (thrown) {
+  result = { failure: `${thrown?.stack ?? thrown}` };
+}
+await fetch("/result", { method: "POST", body: JSON.stringify(result) });

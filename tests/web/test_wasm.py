@@ -1,0 +1,131 @@
+"""The core in WebAssembly, in Node: this machine's tokens, and errors that are errors."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wherry.artifact import read_manifest
+from wherry.compiler.api import ensure_artifact
+from wherry.errors import ToolchainError
+from wherry.runtime.core.interface import SamplingParams
+from wherry.targets import web_toolchain
+
+from .conftest import FEW, LIMITS, TOKENS
+
+pytestmark = pytest.mark.cpu
+HERE = Path(__file__).parent
+MOST_BYTES = 1_500_000  # of model.wasm and the core's JavaScript, gzip
+
+
+@pytest.fixture(scope="module")
+def folder(tools):
+    return ensure_artifact("demo", target="wasm", limits=LIMITS)
+
+
+@pytest.fixture(scope="module")
+def told(core_js, folder, given):
+    """What node.mjs says of the demo model."""
+    done = subprocess.run(
+        ["node", str(HERE / "node.mjs"), str(core_js / "core.js"), str(folder)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_tokens_are_those_of_this_machine(told, native, prompts):
+    greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
+    expected = native([(prompt, greedy) for prompt in prompts])
+    assert [one["tokens"] for one in told["together"]] == expected
+    assert len({tuple(tokens) for tokens in expected}) == len(prompts)
+    drawn = SamplingParams(temperature=0.8, top_p=0.9, seed=5, max_tokens=FEW)
+    hot = SamplingParams(temperature=1.1, seed=6, max_tokens=FEW)
+    biased = SamplingParams(temperature=0, max_tokens=8, bias={7: 0.0})
+    asked = zip(prompts, (biased, drawn, hot), strict=False)
+    assert [one["tokens"] for one in told["biased"]] == native(list(asked))
+    assert told["biased"][2]["prompt"] == prompts[2][1:]
+
+
+def test_requests_beside_each_other_are_as_alone(told):
+    beside = [one["tokens"][:FEW] for one in told["together"]]
+    assert beside == [one["tokens"] for one in told["solo"]]
+    assert told["again"]["tokens"] == told["solo"][0]["tokens"]
+    assert told["statsTogether"]["running"] == 0
+
+
+def test_a_second_turn_finds_the_first(told, prompts):
+    assert told["second"]["tokens"] == told["secondAlone"]["tokens"]
+    assert told["secondAlone"]["cached"] == 0
+    computed = len(prompts[0]) + FEW - 1  # of the first turn: nobody read its last token
+    assert told["second"]["cached"] >= computed // 16 * 16 > 0
+
+
+def test_what_is_aborted_frees_its_pages(told):
+    assert [one["finish"] for one in told["aborted"]] == ["abort", "length"]
+    assert len(told["aborted"][0]["tokens"]) < FEW
+    assert told["aborted"][1]["tokens"] == told["solo"][1]["tokens"]
+    assert told["abortedInStep"][-1] == "abort"
+    assert told["pages"]["after"] == told["pages"]["before"]
+
+
+def test_errors_are_errors_and_the_core_goes_on(told):
+    errors = told["errors"]
+    assert errors["token"].startswith("invalid_argument: token 0 of the prompt is 1048576")
+    assert errors["params"].startswith("invalid_argument:") and "top_p" in errors["params"]
+    assert errors["empty"] == "invalid_argument: the prompt has no tokens"
+    assert errors["unknown"].startswith("not_found:")
+    masked = told["masked"]
+    assert [one["tokens"] for one in masked[:2]] == [[5, 9, 3, 12]] * 2
+    assert [one["finish"] for one in masked] == ["stop", "stop", "error"]
+    assert "no words left" in masked[2]["error"]
+    assert told["released"] == 3
+    assert told["destroyed"] == "aborted"
+
+
+def test_what_is_damaged_is_refused_with_words(told):
+    refused = told["refused"]
+    assert "ended after 100001 bytes" in refused["short"]
+    assert refused["wasm"].startswith("CoreError incompatible: model.wasm cannot be used")
+    assert refused["index"].startswith("CoreError incompatible: the weights do not fit")
+    assert refused["memory"].startswith("CoreError out_of_memory: no memory for a tensor of 8.5")
+    assert refused["config"].startswith("CoreError invalid_argument:")
+
+
+def test_guesses_change_no_token(told):
+    assert told["drafted"]["tokens"] == told["together"][0]["tokens"]
+
+
+def test_progress_is_told_to_the_end(told, folder):
+    weights = [event for event in told["progress"] if event["phase"] == "weights"]
+    assert weights[-1]["done"] == weights[-1]["total"] > 0
+    assert [event["done"] for event in weights] == sorted(event["done"] for event in weights)
+    assert told["metadata"]["vocab_size"] > 0
+
+
+def test_the_folder_is_what_the_package_loads(folder, core_js):
+    manifest = read_manifest(folder)
+    assert manifest.library == "model.wasm" and manifest.target["objects"]["format"] == "wasm"
+    library = (folder / "model.wasm").read_bytes()
+    script = b"".join(path.read_bytes() for path in core_js.glob("*.js"))
+    size = len(gzip.compress(library, 9)) + len(gzip.compress(script, 9))
+    assert size < MOST_BYTES, size
+
+
+def test_without_the_core_it_says_what_to_type(monkeypatch, tmp_path):
+    monkeypatch.setenv("WHERRY_WEB_CORE", str(tmp_path / "none.o"))
+    with pytest.raises(
+        ToolchainError, match=r"wherry-core\.o\. Type: apt-get install .*emscripten"
+    ):
+        ensure_artifact("demo", target="wasm", limits=LIMITS)
+    monkeypatch.undo()
+    monkeypatch.setattr(web_toolchain.shutil, "which", lambda name: None)
+    with pytest.raises(ToolchainError, match=r"wasm-ld\. Type: apt-get install lld"):
+        ensure_artifact("demo", target="wasm", limits=LIMITS, out=tmp_path / "out")

@@ -1,0 +1,66 @@
+"""The core on WebGPU in Chromium, on SwiftShader: the CPU's tokens, and what a step costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from wherry.artifact import read_manifest
+from wherry.compiler.api import ensure_artifact
+from wherry.runtime.core.interface import SamplingParams
+
+from ..support.web import missing
+from .browser import CHROMIUM, answer_of
+from .conftest import FEW, LIMITS, ROOT, TOKENS
+
+pytestmark = pytest.mark.browser
+SECONDS = 540  # SwiftShader takes a second or two for a pipeline
+LAYERS = 6
+QUANT = "q4f32_1"  # SwiftShader has no shader-f16
+
+
+@pytest.fixture(scope="module")
+def told(core_js, given):
+    """What the page says of the demo model."""
+    if CHROMIUM is None:
+        missing("no Chromium: apt-get install chromium")
+    folder = ensure_artifact("demo", target="webgpu", quant=QUANT, limits=LIMITS)
+    assert read_manifest(folder).target["device_features"] == []
+    folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}
+    told = answer_of(folders, given, SECONDS)
+    assert "failure" not in told, told["failure"]
+    return told
+
+
+def test_tokens_are_the_cpu_s(told, native, prompts):
+    greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
+    expected = native([(prompt, greedy) for prompt in prompts], QUANT)
+    assert [one["tokens"] for one in told["together"]] == expected
+
+
+def test_requests_beside_each_other_are_as_alone(told):
+    beside = [one["tokens"][:FEW] for one in told["together"]]
+    assert beside == [one["tokens"] for one in told["solo"]]
+    assert told["again"]["tokens"] == told["solo"][0]["tokens"]
+
+
+def test_a_step_launches_few_kernels_and_reads_little(told):
+    stats = told["stats"]
+    assert 0 < told["decodeDispatches"] <= 4 * LAYERS + 8  # 120 at 28 layers
+    assert stats["candidateRows"] > 0.8 * (stats["candidateRows"] + stats["wholeRows"])
+    assert stats["wholeRows"] > 0  # of those that take them: waited for a second time
+    assert stats["deviceBytes"] > 0
+
+
+def test_the_engine_is_the_same(told):
+    assert told["second"]["tokens"] == told["secondAlone"]["tokens"]
+    assert told["second"]["cached"] > 0 == told["secondAlone"]["cached"]
+    assert told["pages"]["after"] == told["pages"]["before"]
+    assert [one["finish"] for one in told["masked"]] == ["stop", "stop", "error"]
+    assert told["errors"]["token"].startswith("invalid_argument:")
+    assert told["errors"]["twice"].startswith("busy:")
+    assert told["abortedInStep"] == ["abort"]
+
+
+def test_a_lost_device_is_an_error_from_then_on(told):
+    assert len(told["lost"]) == 2
+    assert all(words.startswith("CoreError device_lost:") for words in told["lost"])

@@ -1,0 +1,309 @@
+import { CoreError, reasonOf } from "./errors.js";
+import { type Command, Encoder } from "./gpu_encoder.js";
+import { Kernel } from "./gpu_kernels.js";
+import type { Heap } from "./memory.js";
+
+const MAP_READ = 1; // GPUBufferUsage, and GPUMapMode.READ
+const COPY_SRC = 4;
+const COPY_DST = 8;
+const STORAGE = 128;
+
+export type OnPipelines = (done: number, total: number) => void;
+
+/**
+ * The device of one instance: the imports of engine/backends/webgpu/imports.h.
+ *
+ * What the instance asks for is recorded. `settle` builds the pipelines that it needs and nobody has
+ * needed yet, encodes all of it, and waits for the bytes that were asked for.
+ */
+export class Gpu {
+  /** Kernels that were launched since the last `beginStep`. */
+  launches = 0;
+  /** Bytes of all buffers. */
+  bytes = 0;
+  private readonly encoder: Encoder;
+  private readonly buffers = new Map<number, GPUBuffer>();
+  private readonly kernels: Kernel[] = [];
+  private built = 0;
+  private nextBuffer = 1;
+  private commands: Command[] = [];
+  private results = new Map<string, Uint8Array>();
+  private staging: GPUBuffer | undefined;
+  private checks: Promise<void>[] = [];
+  private failure: CoreError | undefined;
+
+  constructor(
+    private readonly device: GPUDevice,
+    private readonly heap: () => Heap,
+    private readonly onPipelines: OnPipelines,
+  ) {
+    this.encoder = new Encoder(device, (handle) => this.bufferOf(handle));
+    void device.lost.then((info) => {
+      const words = info.message === "" ? info.reason : info.message;
+      this.failure = new CoreError("device_lost", `the GPU was lost: ${words}`);
+    });
+  }
+
+  imports(): WebAssembly.ModuleImports {
+    const heap = this.heap;
+    return {
+      allocate: (bytes: number) => this.allocate(bytes >>> 0),
+      free: (buffer: number) => void this.commands.push({ kind: "free", buffer }),
+      largest_buffer: () => this.largest(),
+      copy: (from: number, fromOffset: number, to: number, toOffset: number, bytes: number) =>
+        void this.commands.push({
+          kind: "copy",
+          from,
+          fromOffset: fromOffset >>> 0,
+          to,
+          toOffset: toOffset >>> 0,
+          bytes: bytes >>> 0,
+        }),
+      write: (at: number, to: number, toOffset: number, bytes: number) => {
+        const data = heap().bytes(at, bytes >>> 0).slice();
+        this.commands.push({ kind: "write", to, toOffset: toOffset >>> 0, data });
+      },
+      start: (from: number, fromOffset: number, bytes: number) =>
+        void this.commands.push({
+          kind: "read",
+          from,
+          fromOffset: fromOffset >>> 0,
+          bytes: bytes >>> 0,
+        }),
+      read: (from: number, fromOffset: number, at: number, bytes: number) => {
+        const found = this.results.get(keyOf(from, fromOffset >>> 0, bytes >>> 0));
+        if (found === undefined) return 0;
+        heap().bytes(at, found.length).set(found);
+        return 1;
+      },
+      kernel: (
+        name: number,
+        nameBytes: number,
+        wgsl: number,
+        wgslBytes: number,
+        written: number,
+        n: number,
+      ) => {
+        const writes = Array.from(heap().bytes(written, n), (flag) => flag !== 0);
+        const text = heap().textOf(wgsl, wgslBytes);
+        const kernel = new Kernel(this.device, heap().textOf(name, nameBytes), text, writes);
+        return this.kernels.push(kernel);
+      },
+      launch: (
+        kernel: number,
+        buffers: number,
+        nBuffers: number,
+        words: number,
+        nWords: number,
+        x: number,
+        y: number,
+        z: number,
+      ) => {
+        const found = this.kernels[kernel - 1];
+        if (found === undefined) throw new RangeError(`no kernel ${kernel}`);
+        this.launches++;
+        this.commands.push({
+          kind: "launch",
+          kernel: found,
+          buffers: Array.from(heap().words(buffers, nBuffers)),
+          words: heap().words(words, nWords).slice(),
+          groups: [x, y, z],
+        });
+      },
+    };
+  }
+
+  /** Results of the step before are forgotten. */
+  beginStep(): void {
+    this.launches = 0;
+    this.results.clear();
+  }
+
+  /** Bytes into a buffer that no command uses yet; multiples of 4 at multiples of 4. */
+  upload(buffer: number, offset: number, data: Uint8Array<ArrayBuffer>): void {
+    this.device.queue.writeBuffer(this.bufferOf(buffer), offset, data);
+  }
+
+  /**
+   * Carries out what was recorded and brings what was asked for.
+   *
+   * @throws CoreError: device_lost, out_of_memory, or internal: what a kernel or command is refused for
+   */
+  async settle(): Promise<void> {
+    const commands = this.commands;
+    this.commands = [];
+    this.throwFailure();
+    if (commands.length === 0 && this.checks.length === 0) return;
+    try {
+      await this.build(commands);
+      const reads = this.carryOut(commands);
+      await Promise.all([reads, ...this.checks.splice(0)]);
+    } catch (thrown) {
+      await this.noticeLoss(thrown);
+      this.failure ??= asCoreError(thrown); // what was recorded is gone: nothing fits any more
+      throw this.failure;
+    }
+    this.throwFailure();
+  }
+
+  destroy(): void {
+    this.failure ??= new CoreError("device_lost", "the core was destroyed");
+    this.encoder.destroy();
+    this.staging?.destroy();
+    for (const buffer of this.buffers.values()) buffer.destroy();
+    this.buffers.clear();
+    this.commands = [];
+    this.bytes = 0;
+  }
+
+  get failed(): boolean {
+    return this.failure !== undefined;
+  }
+
+  /** Throws if the device is known to be lost, or out of memory. */
+  throwFailure(): void {
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  /** A device that was lost says so a moment after its commands fail. */
+  private async noticeLoss(thrown: unknown): Promise<void> {
+    if (thrown instanceof CoreError) return;
+    const moment = new Promise<void>((resolve) => setTimeout(resolve, 100));
+    await Promise.race([this.device.lost.then(() => undefined), moment]);
+  }
+
+  private largest(): number {
+    const { maxBufferSize, maxStorageBufferBindingSize } = this.device.limits;
+    return Math.min(maxBufferSize, maxStorageBufferBindingSize);
+  }
+
+  private allocate(bytes: number): number {
+    if (bytes > this.largest()) return 0;
+    this.device.pushErrorScope("out-of-memory");
+    const buffer = this.device.createBuffer({ size: bytes, usage: STORAGE | COPY_SRC | COPY_DST });
+    this.checks.push(
+      this.device.popErrorScope().then((problem) => {
+        if (problem === null) return;
+        const words = `the GPU has no memory for ${bytes} bytes beside ${this.bytes - bytes}`;
+        this.failure ??= new CoreError("out_of_memory", `${words}: ${problem.message}`);
+      }),
+    );
+    const handle = this.nextBuffer++;
+    this.buffers.set(handle, buffer);
+    this.bytes += bytes;
+    return handle;
+  }
+
+  private bufferOf(handle: number): GPUBuffer {
+    const buffer = this.buffers.get(handle);
+    if (buffer === undefined) throw new RangeError(`no buffer ${handle}`);
+    return buffer;
+  }
+
+  private async build(commands: readonly Command[]): Promise<void> {
+    const missing = new Set<Kernel>();
+    for (const command of commands) {
+      if (command.kind === "launch" && command.kernel.pipeline === undefined) {
+        missing.add(command.kernel);
+      }
+    }
+    const building = Array.from(missing, async (kernel) => {
+      await kernel.built;
+      this.onPipelines(++this.built, this.kernels.length);
+    });
+    await Promise.all(building);
+  }
+
+  /** Encodes and submits; the promise is of the bytes that were asked for. */
+  private carryOut(commands: readonly Command[]): Promise<void> {
+    const reads = commands.filter((command) => command.kind === "read");
+    const staging = this.stagingFor(reads.reduce((sum, read) => sum + read.bytes, 0));
+    const freed: number[] = [];
+    let end = 0;
+    this.device.pushErrorScope("validation");
+    for (const command of commands) {
+      switch (command.kind) {
+        case "launch":
+          this.encoder.launch(command);
+          break;
+        case "copy":
+          this.encoder.copy(command);
+          break;
+        case "write":
+          this.encoder.write(command);
+          break;
+        case "free":
+          freed.push(command.buffer);
+          break;
+        case "read":
+          if (staging !== undefined) this.encoder.read(command, staging, end);
+          end += command.bytes;
+      }
+    }
+    this.encoder.submit();
+    for (const handle of freed) this.drop(handle);
+    this.checks.push(
+      this.device.popErrorScope().then((problem) => {
+        if (problem !== null) throw new CoreError("internal", `WebGPU: ${problem.message}`);
+      }),
+    );
+    return staging === undefined ? Promise.resolve() : this.bring(staging, end, reads);
+  }
+
+  private async bring(
+    staging: GPUBuffer,
+    bytes: number,
+    reads: readonly Extract<Command, { kind: "read" }>[],
+  ): Promise<void> {
+    await staging.mapAsync(MAP_READ, 0, bytes);
+    const mapped = new Uint8Array(staging.getMappedRange(0, bytes));
+    let at = 0;
+    for (const { from, fromOffset, bytes: length } of reads) {
+      this.results.set(keyOf(from, fromOffset, length), mapped.slice(at, at + length));
+      at += length;
+    }
+    staging.unmap();
+  }
+
+  private stagingFor(bytes: number): GPUBuffer | undefined {
+    if (bytes === 0) return undefined;
+    if (this.staging === undefined || this.staging.size < bytes) {
+      this.staging?.destroy();
+      this.staging = this.device.createBuffer({ size: bytes, usage: MAP_READ | COPY_DST });
+    }
+    return this.staging;
+  }
+
+  private drop(handle: number): void {
+    const buffer = this.bufferOf(handle);
+    this.bytes -= buffer.size;
+    this.buffers.delete(handle);
+    buffer.destroy();
+  }
+}
+
+const NAMES = [
+  "allocate",
+  "free",
+  "largest_buffer",
+  "copy",
+  "write",
+  "start",
+  "read",
+  "kernel",
+  "launch",
+] as const;
+
+/** The imports where there is no device: allocation fails, which the core says. */
+export function withoutGpu(): WebAssembly.ModuleImports {
+  return Object.fromEntries(NAMES.map((name) => [name, () => 0]));
+}
+
+function keyOf(from: number, offset: number, bytes: number): string {
+  return `${from}:${offset}:${bytes}`;
+}
+
+function asCoreError(thrown: unknown): CoreError {
+  if (thrown instanceof CoreError) return thrown;
+  return new CoreError("internal", `WebGPU: ${reasonOf(thrown)}`, { cause: thrown });
+}

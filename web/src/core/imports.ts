@@ -1,0 +1,54 @@
+import { CoreError } from "./errors.js";
+import type { Heap } from "./memory.js";
+
+const WASI = "wasi_snapshot_preview1";
+const NOT_SUPPORTED = 52; // its errno of a function that a page has not
+
+/**
+ * Imports of an instance: ours by module, and of WASI a clock; its other functions say that they are
+ * not supported. There is no file system, and nothing is printed.
+ *
+ * @throws CoreError incompatible: the instance wants something else
+ */
+export function importsOf(
+  module: WebAssembly.Module,
+  own: WebAssembly.Imports,
+  heap: () => Heap,
+): WebAssembly.Imports {
+  let written = "";
+  const system: Record<string, (...args: never[]) => unknown> = {
+    clock_time_get: (_clock: number, _precision: bigint, at: number) => {
+      heap().view().setBigUint64(at, BigInt(Math.round(performance.now() * 1e6)), true);
+      return 0;
+    },
+    environ_sizes_get: (count: number, bytes: number) => {
+      heap().view().setUint32(count, 0, true);
+      heap().view().setUint32(bytes, 0, true);
+      return 0;
+    },
+    environ_get: () => 0,
+    fd_write: (_file: number, parts: number, count: number, total: number) => {
+      const view = heap().view();
+      let bytes = 0;
+      for (let i = 0; i < count; i++) {
+        const length = view.getUint32(parts + 8 * i + 4, true);
+        written = (written + heap().textOf(view.getUint32(parts + 8 * i, true), length)).slice(-2000);
+        bytes += length;
+      }
+      view.setUint32(total, bytes, true);
+      return 0;
+    },
+    proc_exit: (code: number) => {
+      throw new Error(`it ended with ${code}: ${written}`);
+    },
+  };
+  const imports: Record<string, Record<string, WebAssembly.ImportValue>> = {};
+  for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
+    const known = from === WASI ? (system[name] ?? (() => NOT_SUPPORTED)) : own[from]?.[name];
+    if (kind !== "function" || known === undefined) {
+      throw new CoreError("incompatible", `model.wasm imports ${from}.${name}, which is not known`);
+    }
+    (imports[from] ??= {})[name] = known;
+  }
+  return imports;
+}

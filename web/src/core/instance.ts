@@ -1,0 +1,135 @@
+import { CoreError, type CoreStatus, statusOf } from "./errors.js";
+import { importsOf } from "./imports.js";
+import { Masks } from "./masks.js";
+import { Arguments, Heap } from "./memory.js";
+import { EVENT, PARAMS, STATS } from "./records.js";
+
+/** The C ABI of engine/include/wherry.h and web/core/page.cc, as far as it is called here. */
+interface Exports {
+  memory: WebAssembly.Memory;
+  _initialize(): void;
+  wherry_page_allocate(bytes: number): number;
+  wherry_page_free(at: number): void;
+  wherry_page_size(record: number): number;
+  wherry_page_mask(mask: number): number;
+  wherry_last_error(): number;
+  wherry_loader_create(
+    lib: number,
+    index: number,
+    device: number,
+    options: number,
+    out: number,
+  ): number;
+  wherry_loader_free(loader: number): number;
+  wherry_loader_tensors(loader: number): number;
+  wherry_loader_place(loader: number, i: number, data: number): number;
+  wherry_loader_filled(loader: number, i: number): number;
+  wherry_loader_finish(loader: number, model: number): number;
+  wherry_model_free(model: number): number;
+  wherry_model_metadata(model: number): number;
+  wherry_engine_create(model: number, draft: number, config: number, out: number): number;
+  wherry_engine_destroy(engine: number): number;
+  wherry_engine_clear_cache(engine: number): number;
+  wherry_params_init(params: number): void;
+  wherry_engine_add(
+    engine: number,
+    id: bigint,
+    tokens: number,
+    n: number,
+    params: number,
+  ): number;
+  wherry_engine_abort(engine: number, id: bigint): number;
+  wherry_engine_launch(engine: number): number;
+  wherry_engine_ready(engine: number, ready: number): number;
+  wherry_engine_collect(engine: number, events: number, cap: number, n: number): number;
+  wherry_engine_stats(engine: number, out: number): number;
+}
+
+/** One instance of model.wasm: the core and one compiled model. */
+export class Instance {
+  readonly heap: Heap;
+  readonly masks: Masks;
+
+  private constructor(
+    readonly exports: Exports,
+    heap: Heap,
+    masks: Masks,
+  ) {
+    this.heap = heap;
+    this.masks = masks;
+  }
+
+  /**
+   * @param gpu the imports of a device, made with the instance's memory
+   * @throws CoreError incompatible: the file is not a model of this version
+   */
+  static async create(
+    bytes: Uint8Array<ArrayBuffer>,
+    gpu: (heap: () => Heap) => WebAssembly.ModuleImports,
+  ): Promise<Instance> {
+    let heap: Heap | undefined;
+    const heapOf = (): Heap => {
+      if (heap === undefined) throw new CoreError("internal", "the instance has no memory yet");
+      return heap;
+    };
+    const masks = new Masks(heapOf);
+    let instance: WebAssembly.Instance;
+    try {
+      const module = await WebAssembly.compile(bytes);
+      const own = { wherry_mask: masks.imports(), wherry_gpu: gpu(heapOf) };
+      instance = await WebAssembly.instantiate(module, importsOf(module, own, heapOf));
+    } catch (thrown) {
+      if (thrown instanceof CoreError) throw thrown;
+      throw new CoreError("incompatible", `model.wasm cannot be used: ${String(thrown)}`);
+    }
+    const exports = instance.exports as unknown as Exports;
+    if (!(exports.memory instanceof WebAssembly.Memory)) {
+      throw new CoreError("incompatible", "model.wasm exports no memory");
+    }
+    heap = new Heap(exports.memory);
+    exports._initialize();
+    [PARAMS, EVENT, STATS].forEach((record, i) => {
+      const has = exports.wherry_page_size(i);
+      if (has !== record.bytes) {
+        const words = `record ${i} has ${has} bytes, this package's ${record.bytes}`;
+        throw new CoreError("incompatible", `model.wasm is of another version: ${words}`);
+      }
+    });
+    return new Instance(exports, heap, masks);
+  }
+
+  /** Memory for one call's arguments, given back when it is over. */
+  with<T>(call: (args: Arguments) => T): T {
+    const { wherry_page_allocate, wherry_page_free } = this.exports;
+    const args = new Arguments(this.heap, wherry_page_allocate, wherry_page_free);
+    try {
+      return call(args);
+    } finally {
+      args.free();
+    }
+  }
+
+  /** @throws CoreError if `status` is not 0, with the core's words */
+  check(status: number): void {
+    if (status === 0) return;
+    throw this.error(statusOf(status));
+  }
+
+  error(status: CoreStatus): CoreError {
+    return new CoreError(status, this.lastError());
+  }
+
+  lastError(): string {
+    return this.heap.text(this.exports.wherry_last_error());
+  }
+
+  /** What a call writes through its last argument: a 32-bit number. */
+  out(call: (args: Arguments, out: number) => number): number {
+    return this.with((args) => {
+      const out = args.block(4);
+      this.heap.view().setUint32(out, 0, true);
+      this.check(call(args, out));
+      return this.heap.view().getUint32(out, true);
+    });
+  }
+}

@@ -1,0 +1,152 @@
+import type { CoreMask } from "./masks.js";
+import type { Instance } from "./instance.js";
+import type { Arguments } from "./memory.js";
+import { PARAMS } from "./records.js";
+
+/** One request's settings; names and meaning as in engine/include/wherry.h, wherry_params. */
+export interface CoreParams {
+  maxTokens: number;
+  minTokens: number;
+  stopIds: readonly number[];
+  temperature: number;
+  dynamicRange: number;
+  dynamicExponent: number;
+  topP: number;
+  topK: number;
+  minP: number;
+  typicalP: number;
+  topNSigma: number;
+  xtcProbability: number;
+  xtcThreshold: number;
+  mirostatTau: number;
+  mirostatEta: number;
+  repetitionPenalty: number;
+  presencePenalty: number;
+  frequencyPenalty: number;
+  dryMultiplier: number;
+  dryBase: number;
+  dryAllowedLength: number;
+  dryRange: number;
+  dryBreakers: readonly number[];
+  seed: number | bigint;
+  /** Token id -> what is added to its logit; -Infinity forbids. */
+  bias: ReadonlyMap<number, number>;
+  /** No other token may come; empty: all may. */
+  allowed: readonly number[];
+  badWords: readonly (readonly number[])[];
+  topLogprobs: number;
+  promptLogprobs: number;
+  priority: number;
+  user: number | bigint;
+  salt: number | bigint;
+  adapter: number;
+  maxDrafts: number;
+  prediction: readonly number[];
+  embed: boolean;
+  source: readonly number[];
+}
+
+/** Fields that are one number, by their names in C. */
+const NUMBERS = {
+  maxTokens: "max_tokens",
+  minTokens: "min_tokens",
+  temperature: "temperature",
+  dynamicRange: "dynamic_range",
+  dynamicExponent: "dynamic_exponent",
+  topP: "top_p",
+  topK: "top_k",
+  minP: "min_p",
+  typicalP: "typical_p",
+  topNSigma: "top_n_sigma",
+  xtcProbability: "xtc_probability",
+  xtcThreshold: "xtc_threshold",
+  mirostatTau: "mirostat_tau",
+  mirostatEta: "mirostat_eta",
+  repetitionPenalty: "repetition_penalty",
+  presencePenalty: "presence_penalty",
+  frequencyPenalty: "frequency_penalty",
+  dryMultiplier: "dry_multiplier",
+  dryBase: "dry_base",
+  dryAllowedLength: "dry_allowed_length",
+  dryRange: "dry_range",
+  seed: "seed",
+  topLogprobs: "top_logprobs",
+  promptLogprobs: "prompt_logprobs",
+  priority: "priority",
+  user: "user",
+  salt: "salt",
+  adapter: "adapter",
+  maxDrafts: "max_drafts",
+} as const;
+type NumberField = keyof typeof NUMBERS;
+
+/** Fields that are lists of token ids: pointer and length. */
+const LISTS = {
+  stopIds: ["stop_ids", "n_stop_ids"],
+  dryBreakers: ["dry_breakers", "n_dry_breakers"],
+  allowed: ["allowed", "n_allowed"],
+  prediction: ["prediction", "n_prediction"],
+  source: ["source", "n_source"],
+} as const;
+type ListField = keyof typeof LISTS;
+
+export function defaultParams(instance: Instance): CoreParams {
+  return instance.with((args) => {
+    const record = args.block(PARAMS.bytes);
+    instance.exports.wherry_params_init(record);
+    const view = instance.heap.view();
+    const numbers = {} as Record<NumberField, number>;
+    for (const field of Object.keys(NUMBERS) as NumberField[]) {
+      numbers[field] = PARAMS.get(view, record, NUMBERS[field]);
+    }
+    return {
+      ...numbers,
+      stopIds: [],
+      dryBreakers: [],
+      bias: new Map(),
+      allowed: [],
+      badWords: [],
+      prediction: [],
+      embed: false,
+      source: [],
+    };
+  });
+}
+
+/** Writes the C record of `params`; where it is, for as long as `args` are. */
+export function writeParams(
+  instance: Instance,
+  args: Arguments,
+  params: CoreParams,
+  mask: CoreMask | undefined,
+): number {
+  const lists = Object.entries(LISTS).map(([field, [pointer, length]]) => {
+    const values = params[field as ListField];
+    return { pointer, length, at: values.length > 0 ? args.ints(values) : 0, n: values.length };
+  });
+  const biasIds = params.bias.size > 0 ? args.ints([...params.bias.keys()]) : 0;
+  const biasValues = params.bias.size > 0 ? args.floats([...params.bias.values()]) : 0;
+  const badWords = params.badWords.length > 0 ? args.ints(params.badWords.flat()) : 0;
+  const lengths = params.badWords.length > 0 ? args.ints(params.badWords.map((w) => w.length)) : 0;
+  const record = args.block(PARAMS.bytes); // after all others: memory may have grown
+  instance.exports.wherry_params_init(record);
+  const maskAt = mask ? instance.exports.wherry_page_mask(instance.masks.add(mask)) : 0;
+
+  const view = instance.heap.view();
+  const set = (name: string, value: number | bigint): void =>
+    PARAMS.set(view, record, name, value);
+  for (const field of Object.keys(NUMBERS) as NumberField[]) set(NUMBERS[field], params[field]);
+  for (const { pointer, length, at, n } of lists) {
+    set(pointer, at);
+    set(length, n);
+  }
+  set("bias_ids", biasIds);
+  set("bias_values", biasValues);
+  set("n_bias", params.bias.size);
+  set("bad_words", badWords);
+  set("bad_word_lengths", lengths);
+  set("n_bad_words", params.badWords.length);
+  set("mask", maskAt);
+  set("embed", params.embed ? 1 : 0);
+  return record;
+}
