@@ -160,13 +160,12 @@ void Engine::finish_step(Lock& lock) {
 void Engine::accept(StepResult& result) {
   if (!result.failure.empty()) return fail_step(result.failure);
   for (Request*& request : plan_.restores) accept_restore(*std::exchange(request, nullptr));
-  int64_t rows = 0, running = 0;
+  StepWork work;
   for (const PlannedRows& entry : plan_.entries) {
-    rows += entry.rows + static_cast<int64_t>(entry.guesses.size());
-    running += entry.request->state == RequestState::kRunning;
+    work.add(entry.request->computed, entry.rows + static_cast<int64_t>(entry.guesses.size()));
   }
-  if (plan_.entry == Entry::kForward && rows > 0) {
-    budget_.record(running, rows - running, stepper_.launch_seconds() + result.collect_seconds);
+  if (plan_.entry == Entry::kForward) {
+    budget_.record(work, stepper_.launch_seconds() + result.collect_seconds);
   }
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     accept_entry(plan_.entries[i], result.outcomes[i]);

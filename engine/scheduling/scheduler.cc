@@ -36,12 +36,12 @@ Plan Scheduler::plan(RequestQueues& queues) {
   admit(queues, true, plan_.changes);
   choose_entry(queues);
   plan_.entry = last_;
-  int64_t running = std::count_if(queues.active.begin(), queues.active.end(), [](const Request* r) {
-    return r->state == RequestState::kRunning;
-  });
-  Left left{limits_.max_rows, limits_.logit_rows, 0};
+  Left left{limits_.max_rows, limits_.logit_rows, {}, {}};
+  for (const Request* request : queues.active) {  // they wait for a step of another kind, too
+    if (request->state == RequestState::kRunning) left.running.add(request->computed, 1);
+  }
+  left.work = left.running;
   if (plan_.entry == Entry::kForward) plan_running(queues, left);
-  left.prompt_rows = std::min(left.rows, budget_.prompt_rows(running, limits_.max_rows));
   plan_prompts(queues, left);
   plan_guesses(left);
   // Whoever they were for may have ended: his pages are others' now, which count on them.
@@ -184,18 +184,18 @@ void Scheduler::plan_running(RequestQueues& queues, Left& left) {
 }
 
 int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
-  int64_t most = std::min(left.rows, left.prompt_rows);
   if (request.state == RequestState::kEncoding) {
     return source_size(request) <= left.rows ? source_size(request) : 0;
   }
   if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
-  int64_t rows = std::min(request.pending(), most);
+  int64_t rows = std::min(request.pending(), left.rows);
   // A recurrent state is kept at the last whole page of a prompt: a chunk ends there.
   int64_t page = cache_.page_size();
   int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
   if (cache_.recurrent() && request.computed < point) {
     rows = std::min(rows, point - request.computed);
   }
+  rows = budget_.prompt_rows(left.running, left.work, request.computed, rows);
   while (rows > 0 && results_of(request, rows) > left.results) --rows;
   return rows;
 }
@@ -215,8 +215,8 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
     bool encodes = request->state == RequestState::kEncoding;
     if (!make_room(*request, encodes ? 0 : request->computed + rows, queues)) continue;
     plan_.entries.emplace_back(request, rows);
+    left.work.add(encodes ? 0 : request->computed, rows);
     left.rows -= rows;
-    left.prompt_rows -= std::min(rows, left.prompt_rows);
     if (!encodes) left.results -= results_of(*request, rows);
   }
 }
@@ -236,7 +236,7 @@ void Scheduler::plan_guesses(Left& left) {
     int64_t wanted = std::min(fair, room);
     int64_t fallback = limits_.max_drafts;
     if (request.lookup.has_prediction()) fallback = std::max(fallback, kWithPrediction);
-    int64_t drafts = request.drafts.next(wanted, fallback, budget_.guess_cost());
+    int64_t drafts = request.drafts.next(wanted, fallback, budget_.guess_cost(left.running));
     int64_t guesses = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
     if (guesses <= 0) continue;
     if (!cache_.reserve(request.sequence, request.computed + 1 + guesses, 0)) continue;

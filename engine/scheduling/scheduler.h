@@ -76,7 +76,8 @@ class Scheduler {
 
  private:
   struct Left {  // of the step that is planned
-    int64_t rows, results, prompt_rows;
+    int64_t rows, results;
+    StepWork running, work;  // of running requests, and with what is planned beside them
   };
 
   void choose_entry(const RequestQueues& queues);

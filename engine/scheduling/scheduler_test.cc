@@ -203,8 +203,12 @@ TEST(a_prompt_that_is_being_computed_is_waited_for) {
 
 TEST(prompts_take_what_the_budget_leaves_beside_running_requests) {
   Fixture f(1000, limits(4, 512));
-  for (int i = 0; i < 20; ++i) f.budget.record(1, 0, 0.010);    // 10 ms without prompts
-  for (int i = 0; i < 20; ++i) f.budget.record(1, 100, 0.060);  // 0.5 ms a row
+  StepWork alone, with;
+  alone.add(1, 1);
+  with.add(1, 1);
+  with.add(0, 100);
+  for (int i = 0; i < 20; ++i) f.budget.record(alone, 0.010);  // 10 ms without prompts
+  for (int i = 0; i < 20; ++i) f.budget.record(with, 0.060);   // 0.5 ms a row
   f.add(1, 0, 100);
   f.accept(f.plan());
   f.add(400, 1000, 1);

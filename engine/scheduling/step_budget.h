@@ -4,34 +4,35 @@
 
 #include <cstdint>
 
+#include "scheduling/step_time.h"
 #include "speculation/draft_length.h"
 
 namespace wherry {
 
-// Learns from steps what one takes without prompts, and what a row adds.
 class StepBudget {
  public:
   // A step that holds running requests may become longer by this factor through prompts' rows.
   explicit StepBudget(double max_slowdown) : max_slowdown_(max_slowdown) {}
 
-  // A step of `sequences` running requests, and so many rows beyond one for each of them.
-  void record(int64_t sequences, int64_t extra_rows, double seconds);
+  // What a step was, and took.
+  void record(const StepWork& work, double seconds) { time_.record(work, seconds); }
 
-  // Rows of prompts beside `sequences` running requests, at most `most` and at least a few: a
-  // prompt always gets on.
-  int64_t prompt_rows(int64_t sequences, int64_t most) const;
+  // Rows of a prompt from `position` on, at most `most`, that may join a step of `work`, in which
+  // `running` is of running requests. At least one if nothing but these is in it: a prompt always
+  // gets on.
+  int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t position,
+                      int64_t most) const;
 
   // A step of a draft model.
   void record_draft(double seconds);
 
-  // What guessing costs.
-  GuessCost guess_cost() const;
+  // What guessing costs beside such requests.
+  GuessCost guess_cost(const StepWork& running) const;
 
  private:
   double max_slowdown_;
-  double decode_seconds_ = 0;  // of a step of running requests alone; 0: none was seen
-  double row_seconds_ = 0;     // that a further row adds; 0: none was seen
-  double draft_seconds_ = 0;   // of a draft model's step; 0: there is none
+  StepTime time_;
+  double draft_seconds_ = 0;  // of a draft model's step; 0: there is none
 };
 
 }  // namespace wherry

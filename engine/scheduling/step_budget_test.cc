@@ -1,0 +1,185 @@
+// Steps of models whose cost is known: none that holds running requests may take longer than the
+// budget allows, from the first one on.
+#include "scheduling/step_budget.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "sampling/rng.h"
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+constexpr double kSlowdown = 2;
+
+// Seconds of a step, and what it costs beyond its number of rows.
+struct Cost {
+  double step, row, token;
+
+  double of(const StepWork& work) const {
+    return step + row * static_cast<double>(work.rows) + token * static_cast<double>(work.seen);
+  }
+};
+
+// Streams that decode, and prompts that come in one after the other.
+class Machine {
+ public:
+  explicit Machine(std::function<double(const StepWork&)> seconds)
+      : seconds_(std::move(seconds)), budget_(kSlowdown) {}
+
+  void start_streams(int64_t count, int64_t prompt) {
+    StepWork work;
+    for (int64_t i = 0; i < count; ++i) work.add(0, prompt);
+    run(work);
+    streams_ = count;
+    position_ = prompt;
+  }
+
+  void decode(int steps) {
+    for (int i = 0; i < steps; ++i, ++position_) run(running());
+  }
+
+  // Steps until the prompt's tokens from `begin` on are computed; the rows of each.
+  std::vector<int64_t> prompt(int64_t begin, int64_t end, int64_t chunk) {
+    std::vector<int64_t> steps;
+    for (; begin < end; ++position_) {
+      StepWork alone = running(), with = alone;
+      int64_t rows = budget_.prompt_rows(alone, alone, begin, std::min(chunk, end - begin));
+      CHECK(rows >= 1);
+      with.add(begin, rows);
+      double slowdown = seconds_(with) / seconds_(alone);
+      if (rows > 1) worst_ = std::max(worst_, slowdown);
+      run(with);
+      begin += rows;
+      steps.push_back(rows);
+    }
+    return steps;
+  }
+
+  double worst() const { return worst_; }
+  const StepBudget& budget() const { return budget_; }
+  StepWork running() const {
+    StepWork work;
+    for (int64_t i = 0; i < streams_; ++i) work.add(position_, 1);
+    return work;
+  }
+
+ private:
+  void run(const StepWork& work) { budget_.record(work, seconds_(work)); }
+
+  std::function<double(const StepWork&)> seconds_;
+  StepBudget budget_;
+  int64_t streams_ = 0, position_ = 0;
+  double worst_ = 0;  // of the steps with more than the one row that a prompt always gets
+};
+
+// Weights read once, or a step that is all rows; attention that costs nothing, or most of it.
+const Cost kCosts[] = {{10e-3, 1e-4, 0},    {10e-3, 1e-4, 1e-7}, {1e-3, 1e-3, 1e-7},
+                       {0, 2e-3, 1e-8},     {5e-3, 5e-4, 1e-6},  {1e-4, 1e-5, 5e-8},
+                       {70e-3, 9e-3, 5e-7}, {2e-3, 1e-6, 1e-9},  {5e-3, 1e-5, 1e-6}};
+
+TEST(no_step_is_longer_than_allowed_from_the_first_on) {
+  for (const Cost& cost : kCosts) {
+    for (int64_t streams : {1, 2, 4, 32}) {
+      Machine machine([&](const StepWork& work) { return cost.of(work); });
+      machine.start_streams(streams, 64);
+      machine.decode(50);
+      machine.prompt(0, 4096, 512);
+      machine.decode(20);
+      machine.prompt(0, 4096, 512);     // again, after its end
+      machine.prompt(4000, 4500, 512);  // most of it was cached
+      CHECK(machine.worst() <= kSlowdown);
+    }
+  }
+}
+
+TEST(nor_where_prompts_were_never_computed_alone) {
+  for (const Cost& cost : kCosts) {
+    Machine machine([&](const StepWork& work) { return cost.of(work); });
+    machine.start_streams(4, 1);  // as if all were cached
+    machine.decode(50);
+    machine.prompt(0, 1000, 512);
+    machine.prompt(3500, 4096, 512);
+    CHECK(machine.worst() <= kSlowdown);
+  }
+}
+
+TEST(the_time_that_is_allowed_is_used) {
+  for (const Cost& cost : kCosts) {
+    Machine machine([&](const StepWork& work) { return cost.of(work); });
+    machine.start_streams(4, 64);
+    machine.decode(50);
+    machine.prompt(0, 2048, 100000);
+    StepWork alone = machine.running(), with = alone;
+    int64_t rows = machine.budget().prompt_rows(alone, alone, 2048, 100000);
+    with.add(2048, rows + 1);  // one more
+    CHECK(rows == 1 || cost.of(with) > 0.83 * kSlowdown * cost.of(alone));
+  }
+}
+
+TEST(tiles_of_rows_are_filled) {
+  // Three rows of a tile of 8 cost as much as all.
+  auto tiled = [](const StepWork& work) {
+    return 4e-3 + 4e-3 * static_cast<double>((work.rows + 7) / 8);
+  };
+  Machine machine(tiled);
+  machine.start_streams(4, 64);
+  machine.decode(50);
+  std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
+  double mean = 4096.0 / static_cast<double>(steps.size());
+  CHECK(mean > 10);  // 12 is the most: 4 + 12 rows are two tiles, 12 ms of 8 * 1.7
+  CHECK(machine.worst() <= kSlowdown);
+}
+
+TEST(disturbances_do_not_last) {
+  uint64_t step = 0;
+  const Cost cost = kCosts[1];
+  auto noisy = [&](const StepWork& work) {
+    double noise = 1 + 0.1 * (uniform(1, ++step) - 0.5);
+    if (step == 1) noise = 50;  // the weights come from disk
+    if (uniform(2, step) < 0.01) noise = 8;
+    return noise * cost.of(work);
+  };
+  Machine machine(noisy);
+  machine.start_streams(4, 64);
+  machine.decode(200);
+  std::vector<int64_t> steps = machine.prompt(0, 40960, 512);
+  CHECK(steps.size() > 500);
+  // The time alone at the end is about 15 ms, and a row takes 4 to 5.
+  size_t late = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    CHECK(steps[i] <= 150);
+    late += steps[i] < 2;
+  }
+  CHECK(late < steps.size() / 2);
+}
+
+TEST(before_anything_is_known_a_prompt_gets_one_row) {
+  StepBudget budget(kSlowdown);
+  StepWork running;
+  running.add(10, 1);
+  CHECK_EQ(budget.prompt_rows(running, running, 0, 512), 1);
+  CHECK_EQ(budget.prompt_rows({}, {}, 0, 512), 512);
+  StepWork work = running;
+  work.add(0, 1);
+  CHECK_EQ(budget.prompt_rows(running, work, 0, 512), 0);  // another prompt got on
+}
+
+TEST(what_a_guess_costs) {
+  StepBudget budget(kSlowdown);
+  StepWork running;
+  running.add(99, 1);
+  CHECK_EQ(budget.guess_cost(running).row, 0.1);  // not known
+  budget.record(running, 10e-3);
+  CHECK_EQ(budget.guess_cost(running).row, 0.1);
+  StepWork with = running;
+  with.add(100, 4);
+  budget.record(with, 12e-3);
+  budget.record_draft(1e-3);
+  CHECK(budget.guess_cost(running).row > 0.03 && budget.guess_cost(running).row < 0.06);
+  CHECK(budget.guess_cost(running).draft > 0.099 && budget.guess_cost(running).draft < 0.101);
+}
+
+}  // namespace
+}  // namespace wherry

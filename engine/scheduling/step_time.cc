@@ -1,0 +1,152 @@
+#include "scheduling/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace wherry {
+
+namespace {
+
+constexpr double kRemember = 0.75;      // share of the old value in a moving average
+constexpr double kOutlier = 2;          // times what was expected: more is taken for a disturbance
+constexpr double kEqual = 0.02 * 0.02;  // mean squares of relative errors that do not differ
+constexpr size_t kMostMeans = 256;
+constexpr int kExact = 32;  // numbers of rows that have a mean of their own
+
+void learn(double old, double& average, double value) {
+  average = old * average + (1 - old) * value;
+}
+
+// Eight for each doubling above kExact.
+int rows_key(int64_t rows) {
+  if (rows <= kExact) return static_cast<int>(rows);
+  return kExact + static_cast<int>(8 * std::log2(static_cast<double>(rows) / kExact));
+}
+
+}  // namespace
+
+StepTime::Key StepTime::key_of(const StepWork& work) {
+  double context = static_cast<double>(work.seen) / static_cast<double>(work.rows);
+  return {rows_key(work.rows), static_cast<int>(std::log2(context + 1))};
+}
+
+double StepTime::value(const Terms& fit, double rows, double seen) {
+  return fit[0] + fit[1] * rows + fit[2] * seen;
+}
+
+void StepTime::record(const StepWork& work, double seconds) {
+  if (work.rows <= 0 || !(seconds > 0)) return;
+  auto rows = static_cast<double>(work.rows), seen = static_cast<double>(work.seen);
+  auto [place, fresh] = means_.try_emplace(key_of(work), Mean{rows, seen, seconds, 0});
+  Mean& mean = place->second;
+  if (!fresh) {
+    double factor = longest(rows, seen) / longest(mean.rows, mean.seen);
+    double expected = mean.seconds * factor;
+    bool disturbed = expected > kOutlier * seconds;  // what was seen before was
+    double old = disturbed ? 0 : kRemember;
+    learn(old, mean.rows, rows);
+    learn(old, mean.seen, seen);
+    learn(old, mean.seconds, std::min(seconds, kOutlier * expected));
+  }
+  mean.last = ++recorded_;
+  fitted_ = false;
+  if (means_.size() > kMostMeans) forget_oldest();
+}
+
+void StepTime::forget_oldest() {
+  means_.erase(std::min_element(means_.begin(), means_.end(), [](const auto& a, const auto& b) {
+    return a.second.last < b.second.last;
+  }));
+}
+
+double StepTime::longest(double rows, double seen) const {
+  fit();
+  double most = 0;
+  for (const Fit& one : fits_) most = std::max(most, value(one.seconds, rows, seen));
+  return most;
+}
+
+double StepTime::predict(const StepWork& work) const {
+  if (means_.empty()) return 0;
+  double expected = longest(static_cast<double>(work.rows), static_cast<double>(work.seen));
+  const Key key = key_of(work);
+  const Mean* nearest = nullptr;
+  int distance = 0;
+  for (auto it = means_.lower_bound({key.first, INT32_MIN});
+       it != means_.end() && it->first.first == key.first; ++it) {
+    int away = std::abs(it->first.second - key.second);
+    if (nearest == nullptr || away < distance) nearest = &it->second, distance = away;
+  }
+  if (nearest == nullptr) return expected;
+  return expected * nearest->seconds / longest(nearest->rows, nearest->seen);
+}
+
+double StepTime::row_seconds(double context) const {
+  bool one_kind = means_.empty() || means_.begin()->first.first == means_.rbegin()->first.first;
+  if (one_kind) return 0;
+  fit();
+  return fits_.empty() ? 0 : fits_[0].seconds[1] + fits_[0].seconds[2] * context;
+}
+
+// Least squares of relative errors, with each choice of terms that gives no negative one.
+void StepTime::fit() const {
+  if (fitted_) return;
+  fitted_ = true;
+  fits_.clear();
+  std::array<Terms, kTerms> products{};
+  Terms sums{};
+  for (const auto& [key, mean] : means_) {
+    const Terms x{1 / mean.seconds, mean.rows / mean.seconds, mean.seen / mean.seconds};
+    for (size_t i = 0; i < kTerms; ++i) {
+      sums[i] += x[i];
+      for (size_t j = 0; j < kTerms; ++j) products[i][j] += x[i] * x[j];
+    }
+  }
+  for (unsigned used = 1; used < 1u << kTerms; ++used) solve(products, sums, used);
+  auto less = [](const Fit& a, const Fit& b) { return a.error < b.error; };
+  std::sort(fits_.begin(), fits_.end(), less);
+  while (fits_.size() > 1 && fits_.back().error > fits_[0].error + kEqual) fits_.pop_back();
+}
+
+// Gaussian elimination over the terms whose bit is set. The pivots are scaled to 1 first; one that
+// nearly vanishes means that what was seen does not tell its term from others.
+void StepTime::solve(const std::array<Terms, kTerms>& products, const Terms& sums,
+                     unsigned used) const {
+  constexpr double kVanishing = 1e-9;
+  std::vector<size_t> terms;
+  for (size_t i = 0; i < kTerms; ++i) {
+    if ((used >> i & 1u) != 0) terms.push_back(i);
+  }
+  const size_t n = terms.size();
+  std::array<std::array<double, kTerms + 1>, kTerms> a{};
+  auto scale = [&](size_t i) { return std::sqrt(products[terms[i]][terms[i]]); };
+  for (size_t i = 0; i < n; ++i) {
+    if (scale(i) == 0) return;
+    for (size_t j = 0; j < n; ++j) {
+      a[i][j] = products[terms[i]][terms[j]] / (scale(i) * scale(j));
+    }
+    a[i][kTerms] = sums[terms[i]] / scale(i);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (a[i][i] < kVanishing) return;
+    for (size_t k = 0; k < n; ++k) {
+      double share = a[k][i] / a[i][i];
+      if (k == i) continue;
+      for (size_t j = 0; j <= kTerms; ++j) a[k][j] -= share * a[i][j];
+    }
+  }
+  Fit found{{}, 0};
+  for (size_t i = 0; i < n; ++i) {
+    double seconds = a[i][kTerms] / a[i][i] / scale(i);
+    if (seconds < 0) return;
+    found.seconds[terms[i]] = seconds;
+  }
+  for (const auto& [key, mean] : means_) {
+    double wrong = value(found.seconds, mean.rows, mean.seen) / mean.seconds - 1;
+    found.error += wrong * wrong / static_cast<double>(means_.size());
+  }
+  fits_.push_back(found);
+}
+
+}  // namespace wherry
