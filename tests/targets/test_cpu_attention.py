@@ -127,6 +127,13 @@ def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     few = slice(505, 520)
     chunk = run(q[few], make_batch([(505, 15, table)]), pages)
     assert np.array_equal(chunk, whole[few])
+    # Beside decode rows its rows fall into tiles with others, and see a block in part.
+    for first in (250, 505, 513):
+        part = slice(first, first + 9)
+        mixed_q = np.concatenate([other_q, q[part], other_q])
+        mixed = run(mixed_q, make_batch([other, (first, 9, table), other]), pages)
+        assert np.array_equal(mixed[1:-1], whole[part])
+        assert np.array_equal(mixed[0], mixed[-1])
     some = Rows(prompt, rows)
     np.testing.assert_allclose(whole[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
 

@@ -5,14 +5,17 @@ multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads 
 
 A row goes through its context block by block (attention_block.py), and adds up what the blocks give
 in ascending order, whatever else is in the batch. Many rows are spread over the threads by tiles of
-rows that share one walk over the pages; few rows with a long context by blocks, whose sums are
-added up at the end. What a page holds beyond a tile's last row is never read as a value, and scores
+rows that share one walk over the pages; few rows with a long context by tiles and blocks, whose sums
+are added up at the end: a prompt's chunk beside decode rows is all of the work, and not to fall to
+one thread. What a page holds beyond a tile's last row is never read as a value, and scores
 there are replaced.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -26,7 +29,11 @@ from .isa import Isa
 from .tiles import over_rows
 
 TILE_ROWS = 16  # of a prompt, at most, that share one walk over the pages
-FEW = 32  # rows * key-value heads: fewer tasks than that are spread by blocks
+FEW = 32  # tiles * key-value heads: fewer tasks than that are spread by blocks
+MOST_PARTS = 2**14  # rows * key-value heads * blocks whose sums there is memory for
+# Tasks go round so many hands, each thread having a stretch of these: work is even whatever it is
+# that differs from task to task. A prime, so that no hand has always the same block.
+HANDS = 127
 # A decode step of a tiny model is shorter than a launch of the thread pool.
 PARALLEL_WIDTH = 512  # heads * head_dim
 
@@ -91,28 +98,42 @@ class _Emitter:
         if self.spec.heads * self.spec.head_dim < PARALLEL_WIDTH:
             self._by_tiles(n, T.serial)
             return
-        with T.If(T.And(n * self.spec.kv_heads <= FEW, p > BLOCK // PAGE)):
+        g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
+        blocks = p // (BLOCK // PAGE) + 1
+        # Decode rows share nothing, rows of a prompt a walk over its pages.
+        alone = T.Or(n == self.sequences, n * g * blocks > MOST_PARTS)
+        rows = T.Select(alone, T.int64(1), T.int64(height))
+        with T.If(T.And(T.ceildiv(n, rows) * g <= FEW, p > BLOCK // PAGE)):
             with T.Then():
-                self._by_blocks(n, p // (BLOCK // PAGE) + 1)
+                self._by_blocks(n, rows, blocks)
             with T.Else():
                 self._by_tiles(n, T.parallel)
 
-    def _by_blocks(self, n: Any, blocks: Any) -> None:
-        """Emit few rows: a task is a row, a key-value head and one of at most `blocks` blocks."""
+    @property
+    def sequences(self) -> Any:
+        """Of the batch."""
+        return self.Query.shape[0] - 1
+
+    def _by_blocks(self, n: Any, rows: Any, blocks: Any) -> None:
+        """Emit few rows: a task is a tile of `rows`, a key-value head and one of `blocks` blocks."""
         g = self.spec.kv_heads
         with T.sblock("blocks"):
             T.reads()
             T.writes()
             sums = Sums.alloc(n * g * blocks * self.shared, self.spec.head_dim)
-            with T.parallel(n * g * blocks) as task, T.sblock("task"):
-                T.reads()
-                T.writes()
-                row, kv_head = v.let(task // (g * blocks)), v.let(task // blocks % g)
-                block, first = v.let(task % blocks), v.let(task * self.shared)
-                with T.If(self.cache.Position[row] >= block * BLOCK), T.Then():
-                    with T.serial(self.shared) as s:
-                        sums.clear(first + s)
-                    self._groups(1, sums, row, kv_head, first, block, self._table(row))
+            tasks = T.ceildiv(n, rows) * g * blocks
+            with T.parallel(HANDS) as hand:
+                with T.serial((tasks - hand + (HANDS - 1)) // HANDS) as i, T.sblock("task"):
+                    T.reads()
+                    T.writes()
+                    task = v.let(hand + i * HANDS)
+                    tile, kv_head = v.let(task // (g * blocks)), v.let(task // blocks % g)
+                    block, end = v.let(task % blocks), v.let(T.min((tile + 1) * rows, n))
+
+                    def run(first: Any, stop: Any) -> None:
+                        self._block_of_run(sums, kv_head, first, stop, block, blocks)
+
+                    self._over_runs(tile * rows, end, run)
             with T.serial(n * g) as i, T.sblock("rows"):
                 T.reads()
                 T.writes()
@@ -122,6 +143,36 @@ class _Emitter:
                     with T.serial(self.cache.Position[i // g] // BLOCK + 1) as block:
                         whole.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
                     self._divide(i // g, i % g * self.shared + s, whole, s)
+
+    def _block_of_run(
+        self, sums: Sums, kv_head: Any, first: Any, stop: Any, block: Any, blocks: Any
+    ) -> None:
+        """Emit one block for the rows `first` to `stop` of one sequence."""
+        g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
+        stride = g * blocks * self.shared
+
+        def tile(height: int, i: Any) -> None:
+            row = first + i
+            with T.If(self.cache.Position[row + (height - 1)] >= block * BLOCK), T.Then():
+                slot = v.let(((row * g + kv_head) * blocks + block) * self.shared)
+                with T.serial(height) as r, T.serial(self.shared) as s:
+                    sums.clear(slot + r * stride + s)
+                table = self._table(row)
+                self._groups(height, sums, row, kv_head, slot, block, table, stride)
+
+        over_rows(stop - first, (height, 1) if height > 1 else (1,), tile)
+
+    def _over_runs(self, begin: Any, end: Any, emit: Callable[[Any, Any], None]) -> None:
+        """Emit `emit(first, stop)` for each run of rows of one sequence in `begin` to `end`."""
+        first = T.sblock_alloc_buffer((1,), "int64")
+        T.buffer_store(first, begin, [0])
+        with T.While(first[0] < end), T.sblock("run"):
+            T.reads()
+            T.writes()
+            sequence = self.Sequence[first[0]]
+            stop = v.let(T.min(end, T.Cast("int64", self.Query[sequence + 1])))
+            emit(first[0], stop)
+            T.buffer_store(first, stop, [0])
 
     def _by_tiles(self, n: Any, loop: Any) -> None:
         """Emit many rows: a task is a tile of rows and a key-value head."""
@@ -138,17 +189,9 @@ class _Emitter:
             # thread has a stretch of the tasks, and all stretches have the same work.
             tile = v.let(T.Select(turn % 2 == 0, turn // 2, tiles - 1 - turn // 2))
             sums = Sums.alloc(most * self.shared, self.spec.head_dim)
-            first = T.sblock_alloc_buffer((1,), "int64")
-            T.buffer_store(first, tile * rows, [0])
             end = v.let(T.min((tile + 1) * rows, n))
             # A tile may hold rows of several sequences: one run of rows after the other.
-            with T.While(first[0] < end), T.sblock("run"):
-                T.reads()
-                T.writes()
-                sequence = self.Sequence[first[0]]
-                stop = v.let(T.min(end, T.Cast("int64", self.Query[sequence + 1])))
-                self._run(sums, kv_head, first[0], stop)
-                T.buffer_store(first, stop, [0])
+            self._over_runs(tile * rows, end, partial(self._run, sums, kv_head))
 
     def _run(self, sums: Sums, kv_head: Any, first: Any, stop: Any) -> None:
         """Emit the rows `first` to `stop` of one sequence, for one key-value head."""
@@ -162,7 +205,8 @@ class _Emitter:
             def tile(height: int, i: Any) -> None:
                 last = self.cache.Position[first + i + (height - 1)]
                 with T.If(last >= block * BLOCK), T.Then():
-                    self._groups(height, sums, first + i, kv_head, i * self.shared, block, table)
+                    slot = i * self.shared
+                    self._groups(height, sums, first + i, kv_head, slot, block, table, self.shared)
 
             over_rows(stop - first, (height, 1) if height > 1 else (1,), tile)
         with T.serial(slots) as slot:
@@ -174,9 +218,20 @@ class _Emitter:
         return v.let(self.Indptr[self.Sequence[row]])
 
     def _groups(
-        self, height: int, sums: Sums, row: Any, kv_head: Any, slot: Any, block: Any, table: Any
+        self,
+        height: int,
+        sums: Sums,
+        row: Any,
+        kv_head: Any,
+        slot: Any,
+        block: Any,
+        table: Any,
+        stride: Any,
     ) -> None:
-        """Emit a block for all query heads of `kv_head` in `height` rows; slots begin at `slot`."""
+        """Emit a block for all query heads of `kv_head` in `height` rows.
+
+        Their slots begin at `slot`, those of a row at `stride` after the row before.
+        """
         heads = group_shape(self.shared, self.isa)[1]
         with T.serial(self.shared // heads) as t:
             group = Group(
@@ -186,7 +241,7 @@ class _Emitter:
                 head=kv_head * self.shared + t * heads,
                 kv_head=kv_head,
                 slot=slot + t * heads,
-                stride=self.shared,
+                stride=stride,
             )
             visit_block(self.spec, self.isa, self.cache, sums, group, block, table)
 

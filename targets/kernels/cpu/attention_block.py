@@ -95,7 +95,7 @@ class Group:
     head: Any
     kv_head: Any
     slot: Any  # of the first query; the others follow, row by row
-    stride: int  # slots of a row
+    stride: Any  # slots of a row
 
     @property
     def queries(self) -> int:
