@@ -156,38 +156,66 @@ def overhead(bench: Bench) -> dict[str, Any]:
     return row
 
 
+class Streams:
+    """Four streams, and the seconds between their tokens."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=20480, prefill_chunk=512)
+        self.rng = np.random.default_rng(7)
+        self.vocab = bench.vocab
+        asked = SamplingParams(max_tokens=4000, temperature=0.0)
+        for i in range(4):
+            self.core.add(i, self.prompt(64), asked)
+        self.last: dict[int, float] = {}
+        self.gaps: list[float] = []
+        self.prompt_done = 0.0
+
+    def prompt(self, length: int) -> list[int]:
+        """Tokens."""
+        return self.rng.integers(0, self.vocab, length).tolist()
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Take events until so many gaps were seen, or whatever is waited for."""
+        while not until():
+            for event in self.core.wait_events(-1):
+                now = time.perf_counter()
+                if event.id == 99:
+                    self.prompt_done = now
+                elif event.id in self.last:
+                    self.gaps.append(now - self.last[event.id])
+                self.last[event.id] = now
+
+
 def stall(bench: Bench) -> dict[str, Any]:
-    """Gaps between the tokens of four running streams, before and while a 4k prompt arrives."""
-    core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=12288, prefill_chunk=512)
-    rng = np.random.default_rng(7)
-    for i in range(4):
-        core.add(
-            i,
-            rng.integers(0, bench.vocab, 64).tolist(),
-            SamplingParams(max_tokens=4000, temperature=0.0),
-        )
-    gaps: dict[str, list[float]] = {"before": [], "during": []}
-    last: dict[int, float] = {}
-    arrived, first = 0.0, 0.0
-    while not first:
-        for event in core.wait_events(-1):
-            now = time.perf_counter()
-            if event.id == 99:
-                first = now
-            elif event.id in last:
-                gaps["during" if arrived else "before"].append(now - last[event.id])
-            last[event.id] = now
-        if not arrived and len(gaps["before"]) >= 800:
-            gaps["before"] = gaps["before"][200:]  # the first ones are between their prompts
-            arrived = time.perf_counter()
-            core.add(99, rng.integers(0, bench.vocab, 4096).tolist(), SamplingParams(max_tokens=1))
-    core.close()
+    """Gaps between the tokens of four running streams while a 4k prompt arrives.
+
+    Beside those before it, and beside those of the same tokens where it does not arrive: contexts
+    grow meanwhile.
+    """
+    streams = Streams(bench)
+    streams.run(lambda: len(streams.gaps) >= 800)
+    begin = len(streams.gaps)
+    before = streams.gaps[200:begin]  # the first ones are between their prompts
+    arrived = time.perf_counter()
+    streams.core.add(99, streams.prompt(4096), SamplingParams(max_tokens=1))
+    streams.run(lambda: streams.prompt_done > 0)
+    end = len(streams.gaps)
+    during = streams.gaps[begin:end]
+    streams.core.close()
+    control = Streams(bench)
+    control.run(lambda: len(control.gaps) >= end)
+    control.core.close()
+    gaps = {"before": before, "during": during, "alone": control.gaps[begin:end]}
     p99 = {name: float(np.percentile(values, 99)) for name, values in gaps.items()}
+    p50 = {name: float(np.median(values)) for name, values in gaps.items()}
     return {
         "p99_ratio": p99["during"] / p99["before"],
-        "p50_ratio": float(np.median(gaps["during"]) / np.median(gaps["before"])),
+        "p50_ratio": p50["during"] / p50["before"],
+        "p99_ratio_same_tokens": p99["during"] / p99["alone"],
+        "p50_ratio_same_tokens": p50["during"] / p50["alone"],
         "p99_s": p99,
-        "prompt_s": first - arrived,
+        "p50_s": p50,
+        "prompt_s": streams.prompt_done - arrived,
     }
 
 
