@@ -134,7 +134,7 @@ TEST(chunks_do_not_change_tokens) {
 }
 
 TEST(decode_rows_come_first_and_share_the_step_with_prompts) {
-  Bench bench(R"({"max_batch": 3, "prefill_chunk": 6})");
+  Bench bench(R"({"max_batch": 3, "prefill_chunk": 6, "max_slowdown": 100})");
   std::vector<std::vector<int32_t>> shapes;  // rows of each sequence, step by step
   bench.model->on_launch = [&](const Batch& batch) {
     std::vector<int32_t> rows;

@@ -59,6 +59,14 @@ struct Fixture {
     request.state = RequestState::kFinished;
   }
 
+  void rows_cost_nothing() {
+    StepWork one, many;
+    one.add(0, 1);
+    many.add(0, 512);
+    budget.record(one, 0.010);
+    budget.record(many, 0.010);
+  }
+
   StepBudget budget{2};
   KvCache cache;
   Scheduler scheduler;
@@ -88,6 +96,7 @@ TEST(the_arguments_of_a_mixed_batch) {
   CHECK((first.pages[0].ids == Ints{0, 1, 2}));
   CHECK((first.logit_rows == Ints{2}));  // the second prompt is not done
   f.accept(plan);
+  f.rows_cost_nothing();
   plan = f.plan();
   Batch second = f.batch(plan);
   CHECK((second.tokens == Ints{7, 703, 704, 705, 706}));

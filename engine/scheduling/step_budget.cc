@@ -17,14 +17,14 @@ constexpr double kCostUnknown = 0.1;
 int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t position,
                                 int64_t most) const {
   if (running.rows == 0) return most;
-  const double allowed = max_slowdown_ * kMargin * time_.predict(running);
+  const double allowed = max_slowdown_ * kMargin;
   int64_t fit = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
   for (int64_t rows = 1; rows <= most; ++rows) {
     StepWork with = work;
     with.add(position, rows);
-    double seconds = time_.predict(with);
-    if (seconds <= allowed) fit = rows;
-    if (seconds > kFar * allowed) break;
+    double slowdown = time_.slowdown(running, with);
+    if (slowdown == 0 || slowdown > kFar * allowed) break;
+    if (slowdown <= allowed) fit = rows;
   }
   return fit;
 }

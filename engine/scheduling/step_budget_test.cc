@@ -15,10 +15,11 @@ constexpr double kSlowdown = 2;
 
 // Seconds of a step, and what it costs beyond its number of rows.
 struct Cost {
-  double step, row, token;
+  double step, row, pair, token = 0;
 
   double of(const StepWork& work) const {
-    return step + row * static_cast<double>(work.rows) + token * static_cast<double>(work.seen);
+    return step + row * static_cast<double>(work.rows) + pair * static_cast<double>(work.seen) +
+           token * static_cast<double>(work.held);
   }
 };
 
@@ -75,9 +76,18 @@ class Machine {
 };
 
 // Weights read once, or a step that is all rows; attention that costs nothing, or most of it.
-const Cost kCosts[] = {{10e-3, 1e-4, 0},    {10e-3, 1e-4, 1e-7}, {1e-3, 1e-3, 1e-7},
-                       {0, 2e-3, 1e-8},     {5e-3, 5e-4, 1e-6},  {1e-4, 1e-5, 5e-8},
-                       {70e-3, 9e-3, 5e-7}, {2e-3, 1e-6, 1e-9},  {5e-3, 1e-5, 1e-6}};
+const Cost kCosts[] = {{10e-3, 1e-4, 0},
+                       {10e-3, 1e-4, 1e-7},
+                       {1e-3, 1e-3, 1e-7},
+                       {0, 2e-3, 1e-8},
+                       {5e-3, 5e-4, 1e-6},
+                       {1e-4, 1e-5, 5e-8},
+                       {70e-3, 9e-3, 5e-7},
+                       {2e-3, 1e-6, 1e-9},
+                       {5e-3, 1e-5, 1e-6},
+                       // A small model whose cache is read from memory, and a large one.
+                       {3e-3, 2e-4, 5e-7, 1e-6},
+                       {20e-3, 2e-3, 1e-7, 1e-6}};
 
 TEST(no_step_is_longer_than_allowed_from_the_first_on) {
   for (const Cost& cost : kCosts) {
@@ -144,15 +154,13 @@ TEST(disturbances_do_not_last) {
   Machine machine(noisy);
   machine.start_streams(4, 64);
   machine.decode(200);
-  std::vector<int64_t> steps = machine.prompt(0, 40960, 512);
-  CHECK(steps.size() > 500);
-  // The time alone at the end is about 15 ms, and a row takes 4 to 5.
-  size_t late = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    CHECK(steps[i] <= 150);
-    late += steps[i] < 2;
-  }
-  CHECK(late < steps.size() / 2);
+  for (int i = 0; i < 5; ++i) machine.prompt(0, 4096, 512);
+  // 8 ms more are allowed than alone, where a row takes 0.1 to 0.5.
+  std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
+  CHECK(steps.size() < 300);
+  std::sort(steps.begin(), steps.end());
+  CHECK(steps.back() < 110);
+  CHECK(steps[steps.size() / 2] > 12);
 }
 
 TEST(before_anything_is_known_a_prompt_gets_one_row) {
@@ -173,8 +181,8 @@ TEST(what_a_guess_costs) {
   CHECK_EQ(budget.guess_cost(running).row, 0.1);  // not known
   budget.record(running, 10e-3);
   CHECK_EQ(budget.guess_cost(running).row, 0.1);
-  StepWork with = running;
-  with.add(100, 4);
+  StepWork with;
+  with.add(99, 5);
   budget.record(with, 12e-3);
   budget.record_draft(1e-3);
   CHECK(budget.guess_cost(running).row > 0.03 && budget.guess_cost(running).row < 0.06);

@@ -31,22 +31,28 @@ StepTime::Key StepTime::key_of(const StepWork& work) {
   return {rows_key(work.rows), static_cast<int>(std::log2(context + 1))};
 }
 
-double StepTime::value(const Terms& fit, double rows, double seen) {
-  return fit[0] + fit[1] * rows + fit[2] * seen;
+StepTime::Terms StepTime::terms_of(const StepWork& work) {
+  return {1, static_cast<double>(work.rows), static_cast<double>(work.held),
+          static_cast<double>(work.seen)};
+}
+
+double StepTime::value(const Terms& fit, const Terms& work) {
+  double seconds = 0;
+  for (size_t i = 0; i < kTerms; ++i) seconds += fit[i] * work[i];
+  return seconds;
 }
 
 void StepTime::record(const StepWork& work, double seconds) {
   if (work.rows <= 0 || !(seconds > 0)) return;
-  auto rows = static_cast<double>(work.rows), seen = static_cast<double>(work.seen);
-  auto [place, fresh] = means_.try_emplace(key_of(work), Mean{rows, seen, seconds, 0});
+  const Terms terms = terms_of(work);
+  auto [place, fresh] = means_.try_emplace(key_of(work), Mean{terms, seconds, 0});
   Mean& mean = place->second;
   if (!fresh) {
-    double factor = longest(rows, seen) / longest(mean.rows, mean.seen);
-    double expected = mean.seconds * factor;
+    if (fits_.empty()) fit();  // an older one will do
+    double expected = predict(fits_[0], work, &mean);
     bool disturbed = expected > kOutlier * seconds;  // what was seen before was
     double old = disturbed ? 0 : kRemember;
-    learn(old, mean.rows, rows);
-    learn(old, mean.seen, seen);
+    for (size_t i = 0; i < kTerms; ++i) learn(old, mean.work[i], terms[i]);
     learn(old, mean.seconds, std::min(seconds, kOutlier * expected));
   }
   mean.last = ++recorded_;
@@ -60,33 +66,43 @@ void StepTime::forget_oldest() {
   }));
 }
 
-double StepTime::longest(double rows, double seen) const {
-  fit();
-  double most = 0;
-  for (const Fit& one : fits_) most = std::max(most, value(one.seconds, rows, seen));
-  return most;
-}
-
-double StepTime::predict(const StepWork& work) const {
-  if (means_.empty()) return 0;
-  double expected = longest(static_cast<double>(work.rows), static_cast<double>(work.seen));
+const StepTime::Mean* StepTime::nearest(const StepWork& work) const {
   const Key key = key_of(work);
-  const Mean* nearest = nullptr;
+  const Mean* found = nullptr;
   int distance = 0;
   for (auto it = means_.lower_bound({key.first, INT32_MIN});
        it != means_.end() && it->first.first == key.first; ++it) {
     int away = std::abs(it->first.second - key.second);
-    if (nearest == nullptr || away < distance) nearest = &it->second, distance = away;
+    if (found == nullptr || away < distance) found = &it->second, distance = away;
   }
-  if (nearest == nullptr) return expected;
-  return expected * nearest->seconds / longest(nearest->rows, nearest->seen);
+  return found;
+}
+
+double StepTime::predict(const Fit& fit, const StepWork& work, const Mean* nearest) {
+  double seconds = value(fit.seconds, terms_of(work));
+  return nearest ? seconds * nearest->seconds / value(fit.seconds, nearest->work) : seconds;
+}
+
+double StepTime::predict(const StepWork& work) const {
+  fit();
+  return fits_.empty() ? 0 : predict(fits_[0], work, nearest(work));
+}
+
+double StepTime::slowdown(const StepWork& work, const StepWork& with) const {
+  fit();
+  const Mean *near_work = nearest(work), *near_with = nearest(with);
+  double most = 0;
+  for (const Fit& one : fits_) {
+    most = std::max(most, predict(one, with, near_with) / predict(one, work, near_work));
+  }
+  return most;
 }
 
 double StepTime::row_seconds(double context) const {
   bool one_kind = means_.empty() || means_.begin()->first.first == means_.rbegin()->first.first;
   if (one_kind) return 0;
   fit();
-  return fits_.empty() ? 0 : fits_[0].seconds[1] + fits_[0].seconds[2] * context;
+  return fits_.empty() ? 0 : fits_[0].seconds[1] + fits_[0].seconds[3] * context;
 }
 
 // Least squares of relative errors, with each choice of terms that gives no negative one.
@@ -97,7 +113,8 @@ void StepTime::fit() const {
   std::array<Terms, kTerms> products{};
   Terms sums{};
   for (const auto& [key, mean] : means_) {
-    const Terms x{1 / mean.seconds, mean.rows / mean.seconds, mean.seen / mean.seconds};
+    Terms x;
+    for (size_t i = 0; i < kTerms; ++i) x[i] = mean.work[i] / mean.seconds;
     for (size_t i = 0; i < kTerms; ++i) {
       sums[i] += x[i];
       for (size_t j = 0; j < kTerms; ++j) products[i][j] += x[i] * x[j];
@@ -143,7 +160,7 @@ void StepTime::solve(const std::array<Terms, kTerms>& products, const Terms& sum
     found.seconds[terms[i]] = seconds;
   }
   for (const auto& [key, mean] : means_) {
-    double wrong = value(found.seconds, mean.rows, mean.seen) / mean.seconds - 1;
+    double wrong = value(found.seconds, mean.work) / mean.seconds - 1;
     found.error += wrong * wrong / static_cast<double>(means_.size());
   }
   fits_.push_back(found);
