@@ -75,6 +75,15 @@ void Devices::start(const tvm::ffi::Tensor& tensor) {
       .start(tensor.data_ptr(), tensor.byte_offset(), tvm::ffi::GetDataSize(tensor));
 }
 
+void Devices::take(const tvm::ffi::Tensor& tensor, const tvm::ffi::Tensor& host) {
+  size_t bytes = tvm::ffi::GetDataSize(tensor);
+  if (bytes == 0) return;
+  Device& from = device(tensor.device().device_id);
+  auto* to = static_cast<char*>(host.data_ptr()) + host.byte_offset();
+  if (from.take(tensor.data_ptr(), tensor.byte_offset(), to, bytes)) return;
+  from.read(tensor.data_ptr(), tensor.byte_offset(), to, bytes);
+}
+
 std::string Devices::to_json() {
   std::ostringstream out;
   out << "{\"devices\": [";

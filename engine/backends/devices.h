@@ -50,9 +50,12 @@ class Device {
   virtual void write(const char* host, void* to, size_t to_offset, size_t bytes) = 0;
   virtual void read(const void* from, size_t from_offset, char* host, size_t bytes) = 0;
 
-  // Hands everything asked for so far to the device, and begins to bring these bytes to the host: a
-  // `read` of the same, if it is the next command, waits for no more than that. Returns at once.
+  // Hands everything asked for so far to the device, and begins to bring these bytes, as they are
+  // then, to the host. Returns at once. `take` waits for no more than them; without it they are
+  // given up when the memory is freed, or for the next but one that is started.
   virtual void start(const void* from, size_t from_offset, size_t bytes) = 0;
+  // False: they were not started, or given up; or it has only `read`, because nobody can wait.
+  virtual bool take(const void*, size_t, char*, size_t) { return false; }
 
   // Returns when all is done.
   virtual void wait() = 0;
@@ -74,8 +77,9 @@ class Devices final : public tvm::runtime::DeviceAPI {
   // Throws a RuntimeError of tvm-ffi: there is no such device.
   Device& device(int index);
   static int current();  // set by SetDevice, for this thread
-  // `Device::start` for a tensor of one of them.
+  // `Device::start` and `take` for a tensor of one of them.
   void start(const tvm::ffi::Tensor& tensor);
+  void take(const tvm::ffi::Tensor& tensor, const tvm::ffi::Tensor& host);
 
   // {"devices": [{"name": ..., "memory": ...}, ...], "problems": "..."}, facts of each.
   std::string to_json();

@@ -38,7 +38,11 @@ std::string register_kind(const std::string& kind, Devices& devices, LoadModule 
                   })
       .def(("ffi.Module.load_from_bytes." + kind).c_str(), load)
       .def(("wherry." + kind + ".start").c_str(),
-           [&devices](const tvm::ffi::Tensor& tensor) { devices.start(tensor); });
+           [&devices](const tvm::ffi::Tensor& tensor) { devices.start(tensor); })
+      .def(("wherry." + kind + ".take").c_str(),
+           [&devices](const tvm::ffi::Tensor& tensor, const tvm::ffi::Tensor& host) {
+             devices.take(tensor, host);
+           });
   return "";
 }
 

@@ -189,8 +189,11 @@ typedef struct {
   uint64_t candidate_rows; /* rows of logits whose token came from what the device made of them */
   uint64_t whole_rows;     /* from the rows themselves: always on a CPU */
   uint64_t readback_bytes; /* of results, brought from a device */
-  double overlapped_seconds; /* of host_seconds, while a device computed: masks, and what of the
-                                next step does not wait for this one's tokens */
+  double overlapped_seconds; /* of sample_seconds and host_seconds, while a device had a step to
+                                compute */
+  uint64_t chained_steps;    /* launched before the step before them was read, with tokens that the
+                                device took from it */
+  uint64_t vain_rows;        /* of them, for a token that was another, or a request that had ended */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

@@ -15,6 +15,7 @@ struct Candidates {
   double total;         // of exp(x - maximum) over the row; maximum is logits[0]
   double scaled_total;  // of exp((x - maximum) * scale), the scale that was asked for
   double relative_error;  // that both sums have at most, in [0, 1)
+  int32_t chosen = -1;    // the token that rows of the next step have (Batch::chosen_from)
 };
 
 }  // namespace wherry

@@ -34,9 +34,13 @@ struct Batch {
   // [m] for kForward, or empty: of each logit row the scale for whose sum its candidates are wanted
   // in place of the row (candidates.h); 0: of this one the row is.
   std::vector<float> scales;
+
+  // [n], or empty: of each row the result of the step before whose likeliest token it has, in place
+  // of tokens[i]; -1: none. See Session::chains.
+  std::vector<int32_t> chosen_from;
 };
 
-// Results of a step, float32 [rows, columns]; valid until the session's next launch.
+// Results of a step, float32 [rows, columns]; valid as long as Session::row's.
 struct Rows {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -53,9 +57,9 @@ struct SessionLimits {
   int64_t slots = 0;              // of recurrent state
 };
 
-// One engine's state (its cache) and the means to run the model on it. One step at a time; a step
-// may be launched and collected by different threads. The other functions are called between
-// steps.
+// One engine's state (its cache) and the means to run the model on it. One step at a time, or two
+// where it chains; a step may be launched and collected by different threads. Whatever is called is
+// done in the order of the calls.
 class Session {
  public:
   virtual ~Session() = default;
@@ -65,8 +69,8 @@ class Session {
   // Waits for the step. The rows of kForward are logits, of kEmbed embeddings; kEncode has none.
   // After an exception in either, the session takes the next launch.
   virtual Rows collect() = 0;
-  // Row `i` of what was collected, [columns]; valid until the next launch. Where candidates came
-  // in its place, it is fetched now.
+  // Row `i` of what was collected, [columns]; valid until the next launch or collect. Where
+  // candidates came in its place, it is fetched now.
   virtual const float* row(int64_t i) = 0;
   // Whether row() can bring a row that nobody asked for. Where no call can wait for the device
   // (browsers), ask() for it, wait outside, and call row() then. ask: false if it was asked for.
@@ -75,6 +79,11 @@ class Session {
 
   // Whether launch() returns while the device computes.
   virtual bool asynchronous() const { return false; }
+  // Whether a step may be launched while the one before is not collected, with tokens that the
+  // device took from that one's results: those with candidates. collect() gives the older first.
+  virtual bool chains() const { return false; }
+  // Gives up the results of what was launched and not collected.
+  virtual void forget() {}
   // How many candidates of a row a device can bring; 0: no `scales` may be given.
   virtual int64_t most_candidates() const { return 0; }
   // Bytes of results that were brought from a device so far.

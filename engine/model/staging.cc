@@ -44,6 +44,11 @@ ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i) {
                            ffi::ShapeView(strides.data(), strides.size()), i * strides[0]);
 }
 
+ffi::Tensor element_of(const ffi::Tensor& tensor, int64_t i) {
+  const int64_t one = 1;
+  return tensor.as_strided(ffi::ShapeView(&one, 1), ffi::ShapeView(&one, 1), i);
+}
+
 const char* bytes_of(const ffi::Tensor& host) {
   return static_cast<const char*>(host.data_ptr()) + host.byte_offset();
 }

@@ -35,6 +35,9 @@ void copy_tensor(const ffi::Tensor& from, const ffi::Tensor& to);
 // Element `i` of the first axis, as a tensor [1, ...] over the same memory.
 ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i);
 
+// Element `i` of a compact tensor, counted through all axes, as a tensor [1] over the same memory.
+ffi::Tensor element_of(const ffi::Tensor& tensor, int64_t i);
+
 // Where the elements of a compact tensor of the host begin.
 const char* bytes_of(const ffi::Tensor& host);
 

@@ -61,7 +61,8 @@ std::vector<Candidates> VmCandidates::read(const ffi::Tensor& host, int64_t rows
     std::memcpy(logits, ids + count_, static_cast<size_t>(count_) * sizeof(float));
     int64_t found = tail[kValid] != 0 ? std::min<int64_t>(tail[kFound], count_) : 0;
     result.push_back({reinterpret_cast<const int32_t*>(ids), logits, found, vocab_,
-                      as_float(tail[kTotal]), as_float(tail[kScaledTotal]), relative_error_});
+                      as_float(tail[kTotal]), as_float(tail[kScaledTotal]), relative_error_,
+                      static_cast<int32_t>(ids[0])});
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <set>
@@ -43,11 +44,17 @@ class Inputs {
 
   size_t size() const { return arrays_.size(); }
 
-  // Writes them to the device, and their views to `arguments`.
-  void fill(const Batch& batch, std::vector<ffi::AnyView>& arguments) {
+  // Writes them to the device, and their views to `arguments`. `packed`: candidates of the step
+  // before, for the batch's `chosen_from`.
+  void fill(const Batch& batch, const ffi::Tensor& packed, std::vector<ffi::AnyView>& arguments) {
     views_.clear();
     for (Array& array : arrays_) views_.push_back(array.staging.view(array.of(batch)));
     std::copy(views_.begin(), views_.end(), arguments.begin());
+    for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
+      if (batch.chosen_from[i] < 0) continue;
+      copy_tensor(element_of(packed, batch.chosen_from[i] * packed.size(1)),
+                  element_of(views_[tokens_], static_cast<int64_t>(i)));
+    }
   }
 
  private:
@@ -63,7 +70,10 @@ class Inputs {
                          Staging(capacity, kInt32, device)});
     };
     const int64_t n = limits.rows, r = limits.sequences;
-    if (name == "tokens") return plain(&Batch::tokens, n);
+    if (name == "tokens") {
+      tokens_ = arrays_.size();
+      return plain(&Batch::tokens, n);
+    }
     if (name == "positions") return plain(&Batch::positions, n);
     if (name == "sequences") return plain(&Batch::sequences, n);
     if (name == "adapters") return plain(&Batch::adapters, n);
@@ -80,6 +90,7 @@ class Inputs {
 
   std::vector<Array> arrays_;
   std::vector<ffi::Tensor> views_;
+  size_t tokens_ = 0;  // which of them
 };
 
 class VmSession : public Session {
@@ -87,7 +98,7 @@ class VmSession : public Session {
   VmSession(std::shared_ptr<const VmShared> shared, const SessionLimits& limits)
       : shared_(std::move(shared)),
         vm_(shared_->executable, shared_->device),
-        start_(ffi::Function::GetGlobal("wherry." + kind_of(shared_->device) + ".start")),
+        plugin_(plugin_of(shared_->device)),
         inputs_(shared_->metadata, limits, shared_->device) {
     const Metadata& metadata = shared_->metadata;
     for (Entry entry : metadata.entries) {
@@ -112,57 +123,68 @@ class VmSession : public Session {
   void launch(const Batch& batch, Entry entry) override {
     configure_kernel_threads(shared_->threads);
     trimmer_.before_step(batch.tokens.size());
-    result_ = packed_ = ffi::Tensor();
+    collected_ = Flight();  // its memory is for others
     whole_.clear();
-    asked_.clear();
-    rows_ = static_cast<int64_t>(batch.logit_rows.size());
-    entry_ = entry;
-    inputs_.fill(batch, arguments_);
+    Flight flight;
+    flight.launched = true;
+    flight.rows = static_cast<int64_t>(batch.logit_rows.size());
+    flight.entry = entry;
+    inputs_.fill(batch, flights_.empty() ? ffi::Tensor() : flights_.back().packed, arguments_);
     ffi::Any result;
     function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
-    if (entry == Entry::kEncode) return;
-    result_ = std::move(result).cast<ffi::Tensor>();
-    check_result();
-    if (candidates_ && !batch.scales.empty()) packed_ = candidates_->launch(result_, batch.scales);
-    // Our plugins hold commands back until somebody waits.
-    if (start_.has_value()) (*start_)(packed_.defined() ? packed_ : result_);
-    asked_.assign(static_cast<size_t>(rows_), !packed_.defined());
-    if (brings_rows() || !packed_.defined()) return;
-    for (int64_t i = 0; i < rows_; ++i) {
-      if (batch.scales[static_cast<size_t>(i)] == 0) ask(i);
+    if (entry != Entry::kEncode) {
+      flight.result = std::move(result).cast<ffi::Tensor>();
+      check_result(flight);
+      if (candidates_ && !batch.scales.empty()) {
+        flight.packed = candidates_->launch(flight.result, batch.scales);
+      }
+      // Our plugins hold commands back until somebody waits.
+      if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
+      flight.asked.assign(static_cast<size_t>(flight.rows), !flight.packed.defined());
+      for (int64_t i = 0; i < flight.rows && !brings_rows() && flight.packed.defined(); ++i) {
+        if (batch.scales[static_cast<size_t>(i)] == 0) ask(flight, i);
+      }
     }
+    flights_.push_back(std::move(flight));
   }
 
   Rows collect() override {
-    if (entry_ == Entry::kEncode) return {};
-    if (!result_.defined()) throw Error(WHERRY_INTERNAL, "collect without a launch");
-    Rows rows{rows_, result_.size(1), {}};
-    if (packed_.defined()) {
-      rows.candidates = candidates_->read(brought(packed_), rows_);
+    if (!flights_.empty()) {
+      collected_ = std::move(flights_.front());
+      flights_.pop_front();
+      whole_.clear();
+    }
+    if (!collected_.launched) throw Error(WHERRY_INTERNAL, "collect without a launch");
+    if (collected_.entry == Entry::kEncode) return {};
+    Rows rows{collected_.rows, collected_.result.size(1), {}};
+    if (collected_.packed.defined()) {
+      rows.candidates = candidates_->read(started(collected_.packed), collected_.rows);
     } else {
-      result_ = brought(result_);
+      collected_.result = started(collected_.result);
     }
     return rows;
   }
 
   bool brings_rows() const override { return can_wait(shared_->device); }
 
-  bool ask(int64_t i) override {
-    if (asked_.at(static_cast<size_t>(i))) return false;
-    (*start_)(part_of(result_, i));
-    asked_[static_cast<size_t>(i)] = true;
-    return true;
-  }
+  bool ask(int64_t i) override { return ask(collected_, i); }
 
   const float* row(int64_t i) override {
-    ffi::Tensor row = part_of(result_, i);
-    if (!is_host(result_.device())) {
-      row = brought(row);
+    ffi::Tensor row = part_of(collected_.result, i);
+    if (!is_host(row.device())) {
+      row = to_host(row);
+      bytes_read_ += ffi::GetDataSize(row);
       whole_.push_back(row);
     }
     return reinterpret_cast<const float*>(bytes_of(row));
   }
 
+  // What TVM's own devices copy to the host waits for all that they were asked for.
+  bool chains() const override { return candidates_ && plugin_ && plugin_->take.has_value(); }
+  void forget() override {
+    flights_.clear();
+    collected_ = Flight();
+  }
   bool asynchronous() const override { return !is_host(shared_->device); }
   int64_t most_candidates() const override { return shared_->metadata.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
@@ -214,6 +236,36 @@ class VmSession : public Session {
     ffi::Tensor tensor;
   };
 
+  // A step that was launched.
+  struct Flight {
+    ffi::Tensor result;  // of the entry
+    ffi::Tensor packed;  // its candidates, if they were asked for
+    Entry entry = Entry::kForward;
+    int64_t rows = 0;
+    std::vector<bool> asked;  // rows that come whole
+    bool launched = false;
+  };
+
+  bool ask(Flight& flight, int64_t i) {
+    if (flight.asked.at(static_cast<size_t>(i))) return false;
+    plugin_->start(part_of(flight.result, i));
+    flight.asked[static_cast<size_t>(i)] = true;
+    return true;
+  }
+
+  // What our plugins add to TVM's devices; see backends/.
+  struct Plugin {
+    ffi::Function start;
+    ffi::Optional<ffi::Function> take;  // none: a page cannot wait
+  };
+
+  static std::optional<Plugin> plugin_of(DLDevice device) {
+    auto start = ffi::Function::GetGlobal("wherry." + kind_of(device) + ".start");
+    auto take = ffi::Function::GetGlobal("wherry." + kind_of(device) + ".take");
+    if (!start.has_value()) return std::nullopt;
+    return Plugin{*start, take};
+  }
+
   const ffi::Function& function_of(Entry entry) const {
     for (const auto& [known, function] : entries_) {
       if (known == entry) return function;
@@ -221,21 +273,28 @@ class VmSession : public Session {
     throw Error(WHERRY_INTERNAL, concat("the library has no entry ", name_of(entry)));
   }
 
-  void check_result() const {
-    const bool embeds = entry_ == Entry::kEmbed && result_.ndim() == 2;
-    const int64_t columns = embeds ? result_.size(1) : shared_->metadata.vocab_size;
-    const std::string has = describe(result_.dtype(), shape_of(result_));
-    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows_, columns});
-    if (has != wanted || !result_.IsContiguous()) {
+  void check_result(const Flight& flight) const {
+    const ffi::Tensor& result = flight.result;
+    const bool embeds = flight.entry == Entry::kEmbed && result.ndim() == 2;
+    const int64_t columns = embeds ? result.size(1) : shared_->metadata.vocab_size;
+    const std::string has = describe(result.dtype(), shape_of(result));
+    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {flight.rows, columns});
+    if (has != wanted || !result.IsContiguous()) {
       throw Error(WHERRY_INCOMPATIBLE,
-                  concat(name_of(entry_), " returned ", has, ", not ", wanted));
+                  concat(name_of(flight.entry), " returned ", has, ", not ", wanted));
     }
   }
 
-  // The tensor on the host; counts what it takes.
-  ffi::Tensor brought(const ffi::Tensor& tensor) {
+  // What launch() has asked for, on the host; counts what it takes.
+  ffi::Tensor started(const ffi::Tensor& tensor) {
     if (is_host(tensor.device())) return tensor;
-    ffi::Tensor here = to_host(tensor);
+    ffi::Tensor here;
+    if (plugin_ && plugin_->take.has_value()) {
+      here = allocate_host(shape_of(tensor), tensor.dtype());
+      (*plugin_->take)(tensor, here);
+    } else {
+      here = to_host(tensor);
+    }
     bytes_read_ += ffi::GetDataSize(here);
     return here;
   }
@@ -266,20 +325,17 @@ class VmSession : public Session {
 
   std::shared_ptr<const VmShared> shared_;
   VirtualMachine vm_;
-  std::optional<ffi::Function> start_;  // brings a tensor of the device to the host, see backends/
+  std::optional<Plugin> plugin_;  // of the device; none: it is one of TVM's own
   std::vector<std::pair<Entry, ffi::Function>> entries_;
   Inputs inputs_;
   std::vector<State> state_;
   std::vector<ffi::AnyView> arguments_;  // of an entry, in order
   AllocatorTrimmer trimmer_;
   std::optional<VmCandidates> candidates_;
-  ffi::Tensor result_;              // of the entry
-  ffi::Tensor packed_;              // its candidates, if they were asked for
-  std::vector<ffi::Tensor> whole_;  // hold the memory of rows that were fetched
-  std::vector<bool> asked_;         // rows that the device was asked to bring
+  std::deque<Flight> flights_;      // launched and not collected
+  Flight collected_;                // the last one that was
+  std::vector<ffi::Tensor> whole_;  // hold the memory of its rows that were fetched
   uint64_t bytes_read_ = 0;
-  Entry entry_ = Entry::kForward;
-  int64_t rows_ = 0;
 };
 
 }  // namespace

@@ -205,6 +205,9 @@ void Engine::reset() {
     if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
+  stepper_.session().forget();
+  ahead_ = Plan();
+  ahead_failure_.clear();
   if (disk_) disk_->forget_work();
   cache_.clear();
   if (stepper_.draft()) stepper_.draft()->clear();
@@ -237,6 +240,9 @@ void Engine::forget(Request& request, bool keep_pages) {
   cache_.release(request.sequence, request.span(), keep_pages);
   request.state = RequestState::kFinished;
   if (stepper_.draft()) ended_.push_back(request.id);
+  for (PlannedRows& entry : ahead_.entries) {
+    if (entry.request == &request) entry.request = nullptr;
+  }
   requests_.erase(request.id);
   ++stats_.finished;
   stalled_ = false;

@@ -70,11 +70,15 @@ class Engine {
   void require_free(const char* call) const;  // throws WHERRY_BUSY
 
   // The parts of a step. Those with a lock hold it on entry and on return.
-  bool plan_step();              // false: nothing to do
-  void run_model(Lock& lock);    // gives up the lock meanwhile
-  void prepare_next();           // while a device computes
-  void finish_step(Lock& lock);  // gives up the lock while it waits and samples
-  void accept(StepResult& result);
+  bool plan_step();            // false: nothing to do
+  void run_model(Lock& lock);  // gives up the lock meanwhile
+  void prepare_next();         // while a device computes
+  void launch_plan(Lock& lock, Plan& plan, std::string& failure);
+  void launch_ahead(Lock& lock);  // the step after it, where the device can; as run_model
+  void finish_step(Lock& lock);   // gives up the lock while it waits and samples
+  double step_seconds(const StepResult& result, double now);
+  void accept(StepResult& result, double seconds);
+  void settle_ahead(const StepResult& result);
   void accept_restore(Request& request);
   void save_prefixes();
   void accept_entry(PlannedRows& entry, Outcome& outcome);
@@ -115,12 +119,15 @@ class Engine {
   std::vector<std::vector<float>> handed_;  // embeddings of the events that were handed out last
   wherry_stats stats_{};
   double step_started_ = 0;  // 0: no step is under way
+  double last_ended_ = 0;    // when the last step had
 
   Plan plan_;                    // of the step under way; changed without the lock by its thread
   std::vector<uint64_t> ended_;  // requests of which the stepper does not know yet that they ended
   bool launched_ = false;        // between launch and collect
   bool inside_ = false;          // a thread is in run_model or finish_step, without the lock
   std::string failure_;          // why the model did not run; empty: it did
+  Plan ahead_;                   // of the step that was launched behind that one; empty: none was
+  std::string ahead_failure_;
 
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not

@@ -56,8 +56,15 @@ size_t Engine::step(wherry_event* events, size_t cap, std::string* error) {
 }
 
 bool Engine::plan_step() {
-  failure_.clear();
   double start = now_seconds();
+  if (!ahead_.empty()) {
+    plan_ = std::exchange(ahead_, Plan());
+    failure_ = std::exchange(ahead_failure_, std::string());
+    launched_ = true;
+    step_started_ = start;
+    return true;
+  }
+  failure_.clear();
   for (uint64_t id : ended_) stepper_.draft()->forget(id);
   ended_.clear();
   save_prefixes();
@@ -94,23 +101,44 @@ void Engine::begin(Request& request) {
 }
 
 void Engine::run_model(Lock& lock) {
+  if (plan_.launched == 0 && failure_.empty()) launch_plan(lock, plan_, failure_);
+  prepare_next();
+  launch_ahead(lock);
+}
+
+void Engine::launch_plan(Lock& lock, Plan& plan, std::string& failure_of_plan) {
   inside_ = true;
   lock.unlock();
   double start = now_seconds();
   std::string failure;
   try {
-    stepper_.launch(plan_);
+    stepper_.launch(plan);
   } catch (...) {
     failure = current_reason();
   }
-  double model = failure.empty() ? stepper_.launch_seconds() : 0;
+  double model = plan.launch_seconds;
   double host = now_seconds() - start - model;
   lock.lock();
   stats_.model_seconds += model;
   stats_.host_seconds += host;
-  failure_ = std::move(failure);
+  if (&plan == &ahead_) stats_.overlapped_seconds += host;
+  failure_of_plan = std::move(failure);
   inside_ = false;
-  prepare_next();
+}
+
+// The device has work while the host waits for this step, samples, and plans again. What that finds
+// may be that a token was another, or that a request has ended: then a row was computed in vain.
+// Its keys and values lie where those of the right token will, or where nobody looks.
+void Engine::launch_ahead(Lock& lock) {
+  if (!failure_.empty() || !stepper_.session().chains() || stopping_ || paused_) return;
+  double start = now_seconds();
+  ahead_ = scheduler_.follow(queues_, plan_);
+  double seconds = now_seconds() - start;
+  stats_.host_seconds += seconds;
+  stats_.overlapped_seconds += seconds;
+  if (ahead_.empty()) return;
+  ++stats_.chained_steps;
+  launch_plan(lock, ahead_, ahead_failure_);
 }
 
 void Engine::prepare_next() {
@@ -137,6 +165,7 @@ void Engine::finish_step(Lock& lock) {
   if (result.failure.empty()) result = stepper_.collect(plan_);
   lock.lock();
   double start = now_seconds();
+  double step = step_seconds(result, start);
   inside_ = false;
   launched_ = false;
   step_started_ = 0;
@@ -148,26 +177,58 @@ void Engine::finish_step(Lock& lock) {
   stats_.readback_bytes += result.bytes_read;
   stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
-    accept(result);
+    accept(result, step);
   } catch (...) {
     fail_step(current_reason());
   }
   plan_ = Plan();
-  stats_.host_seconds += now_seconds() - start;
+  const bool ahead = !ahead_.empty();
+  settle_ahead(result);
+  double seconds = now_seconds() - start;
+  stats_.host_seconds += seconds;
+  if (ahead) stats_.overlapped_seconds += result.sample_seconds + seconds;
   settled_.notify_all();
 }
 
-void Engine::accept(StepResult& result) {
+// Of the model. A step that was launched behind another one begins when that has ended.
+double Engine::step_seconds(const StepResult& result, double now) {
+  double sampled = now - result.sample_seconds;
+  double began = std::max(plan_.launched, std::exchange(last_ended_, sampled));
+  bool here = !stepper_.session().asynchronous();
+  return here ? plan_.launch_seconds + result.collect_seconds : sampled - began;
+}
+
+// What was launched behind the step that is over holds for requests that go on with the token which
+// the device took.
+void Engine::settle_ahead(const StepResult& result) {
+  bool some = false;
+  for (PlannedRows& entry : ahead_.entries) {
+    auto row = static_cast<size_t>(entry.chosen_from);
+    bool right = entry.request != nullptr && row < result.chosen.size() &&
+                 entry.request->tokens.back() == result.chosen[row];
+    if (!right) {
+      entry.request = nullptr;
+      ++stats_.vain_rows;
+    }
+    some = some || right;
+  }
+  if (some || ahead_.empty()) return;
+  stepper_.session().forget();
+  ahead_ = Plan();
+  ahead_failure_.clear();
+}
+
+void Engine::accept(StepResult& result, double seconds) {
   if (!result.failure.empty()) return fail_step(result.failure);
   for (Request*& request : plan_.restores) accept_restore(*std::exchange(request, nullptr));
   StepWork work;
   for (const PlannedRows& entry : plan_.entries) {
+    if (entry.request == nullptr) continue;
     work.add(entry.request->computed, entry.rows + static_cast<int64_t>(entry.guesses.size()));
   }
-  if (plan_.entry == Entry::kForward) {
-    budget_.record(work, stepper_.launch_seconds() + result.collect_seconds);
-  }
+  if (plan_.entry == Entry::kForward) budget_.record(work, seconds);
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
+    if (plan_.entries[i].request == nullptr) continue;
     accept_entry(plan_.entries[i], result.outcomes[i]);
     plan_.entries[i].request = nullptr;  // it may be gone
   }

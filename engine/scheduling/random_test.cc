@@ -25,7 +25,7 @@ class Dice {
 
 // One request, as it can be made again for its solo run.
 struct Recipe {
-  std::vector<int32_t> prompt, source, prediction;
+  std::vector<int32_t> prompt, source, prediction, stop_ids;
   wherry_params params{};
   uint64_t mask_seed = 0;  // 0: no mask
   int mask_length = 0;
@@ -36,6 +36,8 @@ struct Recipe {
     params.n_source = source.size();
     params.prediction = prediction.data();
     params.n_prediction = prediction.size();
+    params.stop_ids = stop_ids.data();
+    params.n_stop_ids = stop_ids.size();
     params.mask = nullptr;
     if (mask_seed != 0) {
       mask = FakeMask::make(vocab, mask_seed, mask_length);
@@ -54,8 +56,10 @@ struct Outcome {
 
 class Storm {
  public:
-  Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed)
+  // plain: of this share of the requests the likeliest tokens are asked for, and nothing else.
+  Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed, double plain = 0)
       : options_(options),
+        plain_(plain),
         dice_(seed),
         model_(std::make_shared<FakeModel>(options)),
         engine_(model_, drafts ? draft_of(options) : nullptr,
@@ -126,9 +130,21 @@ class Storm {
     if (options_.encoder) {
       for (int i = 1 + dice_.below(6); i > 0; --i) recipe.source.push_back(dice_.below(64));
     }
+    if (dice_.below(1000) < 1000 * plain_) make_plain(recipe);
+    if (dice_.one_in(3)) recipe.stop_ids.push_back(dice_.below(static_cast<int>(options_.vocab)));
     uint64_t id = next_++;
     engine_.add(id, recipe.prompt.data(), recipe.prompt.size(), recipe.with_mask(options_.vocab));
     live_.emplace(id, std::make_pair(std::move(recipe), Outcome{}));
+  }
+
+  void make_plain(Recipe& recipe) {
+    recipe.params.temperature = 0;
+    recipe.params.repetition_penalty = 1;
+    recipe.params.max_drafts = 0;
+    recipe.mask_seed = 0;
+    for (int i = 0; i < 12; ++i) {  // which end many of them early
+      recipe.stop_ids.push_back(dice_.below(static_cast<int>(options_.vocab)));
+    }
   }
 
   void abort() {
@@ -188,6 +204,7 @@ class Storm {
   }
 
   FakeOptions options_;
+  double plain_;
   Dice dice_;
   std::shared_ptr<FakeModel> model_;
   Engine engine_;
@@ -280,7 +297,59 @@ TEST(with_the_next_step_prepared) {
   CHECK(stats.preemptions > 100);
   CHECK(stats.cached_tokens > 10000);
   CHECK(stats.overlapped_seconds > 0);
-  CHECK(stats.overlapped_seconds < stats.host_seconds);
+  CHECK(stats.overlapped_seconds < stats.host_seconds + stats.sample_seconds);
+  CHECK_EQ(stats.chained_steps, 0u);
+}
+
+FakeOptions chaining() {
+  FakeOptions options;
+  options.vocab = 400;
+  options.sharpness = 6;
+  options.candidates = 70;
+  options.error = 1e-4;
+  options.asynchronous = options.chains = true;
+  options.wrong_choices = 0.03;
+  return options;
+}
+
+TEST(with_steps_that_are_launched_before_the_last_one_was_read) {
+  Storm storm(chaining(), kTiny, false, 10, 0.95);
+  storm.run(10000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.chained_steps > 1000);
+  CHECK(stats.vain_rows > 300);
+  CHECK(stats.preemptions > 50);
+  CHECK(stats.cached_tokens > 5000);
+}
+
+TEST(chained_steps_beside_every_feature) {
+  Storm storm(chaining(), kTiny, true, 11, 0.6);
+  storm.run(6000);
+  CHECK(storm.stats().chained_steps > 30);
+  CHECK(storm.stats().accepted_tokens > 50);
+}
+
+TEST(chained_steps_of_one_request_at_a_time) {
+  Storm storm(chaining(), R"({"max_batch": 1, "prefill_chunk": 12, "kv_tokens": 64})", false, 12,
+              0.9);
+  storm.run(3000);
+  CHECK(storm.stats().chained_steps > 1000);
+}
+
+TEST(chained_steps_with_a_window) {
+  FakeOptions options = chaining();
+  options.window = 9;
+  Storm storm(options, kTiny, false, 13, 0.95);
+  storm.run(4000);
+  CHECK(storm.stats().chained_steps > 300);
+}
+
+TEST(chained_steps_with_an_encoder) {
+  FakeOptions options = chaining();
+  options.encoder = true;
+  Storm storm(options, kTiny, false, 14, 0.95);
+  storm.run(4000);
+  CHECK(storm.stats().chained_steps > 300);
 }
 
 TEST(with_a_window_and_the_next_step_prepared) {

@@ -53,12 +53,52 @@ void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
   // A snapshot that the step's end takes may have the slot that a copy was to come from.
   if (cache_.recurrent()) return;
   for (const PlannedRows& entry : under_way.entries) {
+    if (entry.request == nullptr) continue;
     const Request& request = *entry.request;
     auto next = request.computed + entry.rows + static_cast<int64_t>(entry.guesses.size()) + 1;
     bool runs = under_way.entry == Entry::kForward && next <= request.most_cached();
     if (runs && !request.aborted) cache_.reserve_ahead(entry.request->sequence, next, 0);
   }
   admit(queues, false, prepared_);
+}
+
+Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
+  Plan next;
+  const bool others = under_way.entry != Entry::kForward || !under_way.restores.empty();
+  if (others || cache_.recurrent()) return {};  // a state could not go back
+  const Request* waits = queues.waiting.front();
+  if (waits && !queues.active.empty() && waits->priority > queues.active.back()->priority) {
+    return {};  // it takes somebody's place
+  }
+  int32_t row = 0;
+  std::vector<int32_t> last(under_way.entries.size());  // rows of results
+  for (size_t i = 0; i < last.size(); ++i) {
+    row += static_cast<int32_t>(under_way.entries[i].results);
+    last[i] = row - 1;
+  }
+  for (Request* request : queues.active) {
+    auto found = std::find_if(under_way.entries.begin(), under_way.entries.end(),
+                              [&](const PlannedRows& entry) { return entry.request == request; });
+    if (found == under_way.entries.end() || !can_follow(*found)) return {};
+    if (request->aborted || request->output_size() + 1 >= request->max_output) continue;
+    auto position = static_cast<int64_t>(request->tokens.size());
+    if (!cache_.reserve(request->sequence, position + 1, source_size(*request))) return {};
+    next.entries.emplace_back(request, 1);
+    next.entries.back().chosen_from = last[static_cast<size_t>(found - under_way.entries.begin())];
+  }
+  return next;
+}
+
+bool Scheduler::can_follow(const PlannedRows& entry) const {
+  const Request& request = *entry.request;
+  bool guesses = entry.most_guesses > 0 || !entry.guesses.empty();
+  return entry.likeliest && entry.error.empty() && !guesses &&
+         !request.drafts.may_guess(own_drafts(request));
+}
+
+int64_t Scheduler::own_drafts(const Request& request) const {
+  int64_t drafts = limits_.max_drafts;
+  return request.lookup.has_prediction() ? std::max(drafts, kWithPrediction) : drafts;
 }
 
 // Each kind of work in turn, of those that there are.
@@ -225,18 +265,21 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
 // from others.
 void Scheduler::plan_guesses(Left& left) {
   if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // it could not go back
-  int64_t running = std::count_if(plan_.entries.begin(), plan_.entries.end(), [](const auto& e) {
-    return e.request->state == RequestState::kRunning;
-  });
+  auto may_guess = [this](const PlannedRows& entry) {
+    const Request& request = *entry.request;
+    return request.state == RequestState::kRunning &&
+           (request.mask || request.drafts.may_guess(own_drafts(request)));
+  };
+  int64_t guessing = std::count_if(plan_.entries.begin(), plan_.entries.end(), may_guess);
+  if (guessing == 0) return;
+  const GuessCost cost = budget_.guess_cost(left.running);
   for (PlannedRows& entry : plan_.entries) {
+    if (!may_guess(entry)) continue;
     Request& request = *entry.request;
-    if (request.state != RequestState::kRunning) continue;
     int64_t room = request.max_output - request.output_size() - 1;
-    int64_t fair = std::min(left.rows, left.results) / running--;
+    int64_t fair = std::min(left.rows, left.results) / guessing--;
     int64_t wanted = std::min(fair, room);
-    int64_t fallback = limits_.max_drafts;
-    if (request.lookup.has_prediction()) fallback = std::max(fallback, kWithPrediction);
-    int64_t drafts = request.drafts.next(wanted, fallback, budget_.guess_cost(left.running));
+    int64_t drafts = request.drafts.next(wanted, own_drafts(request), cost);
     int64_t guesses = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
     if (guesses <= 0) continue;
     if (!cache_.reserve(request.sequence, request.computed + 1 + guesses, 0)) continue;
@@ -259,10 +302,15 @@ void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch)
     batch.sequences.push_back(static_cast<int32_t>(s));
     batch.adapters.push_back(request.space.adapter);
   };
-  for (int64_t i = 0; i < entry.rows; ++i) {
-    int64_t position = encode ? i : request.computed + i;
-    auto at = static_cast<size_t>(position);
-    add(position, encode ? request.source[at] : request.tokens[at]);
+  if (entry.chosen_from >= 0) {
+    add(static_cast<int64_t>(request.tokens.size()), 0);
+    batch.chosen_from.push_back(entry.chosen_from);
+  } else {
+    for (int64_t i = 0; i < entry.rows; ++i) {
+      int64_t position = encode ? i : request.computed + i;
+      auto at = static_cast<size_t>(position);
+      add(position, encode ? request.source[at] : request.tokens[at]);
+    }
   }
   int64_t next = request.computed + entry.rows;
   for (int32_t guess : entry.guesses) add(next++, guess);
@@ -282,6 +330,10 @@ int64_t add_results(const PlannedRows& entry, Batch& batch) {
   const Request& request = *entry.request;
   auto before = static_cast<int64_t>(batch.logit_rows.size());
   int32_t row = batch.query_indptr[batch.query_indptr.size() - 2];
+  if (entry.chosen_from >= 0) {
+    batch.logit_rows.push_back(row);
+    return 1;
+  }
   for (int64_t i = 0; i < entry.rows; ++i, ++row) {
     if (request.wants_row(request.computed + i)) batch.logit_rows.push_back(row);
   }

@@ -25,7 +25,7 @@ struct RequestQueues {
 struct PlannedRows {
   PlannedRows(Request* request, int64_t rows) : request(request), rows(rows) {}
 
-  Request* request;
+  Request* request;              // null: it ended meanwhile, or its row was for another token
   int64_t rows;                  // of its pending tokens, from `computed` on; of its source
   int64_t most_guesses = 0;      // for which there are pages and results; none unless it runs
   int64_t most_drafts = 0;       // of them, that may be wrong
@@ -33,6 +33,11 @@ struct PlannedRows {
   bool forced = false;           // by a mask: they are right
   std::string error;             // why the request ends; empty: it goes on
   int64_t results = 0;           // rows of the results that are its own, in the plan's order
+  bool likeliest = false;        // its token is that of the row, which a device can take itself
+  int32_t chosen_from = -1;      // row of the results of the step before whose token its row has
+
+  // Whether a token is drawn from its last row: all of the request's tokens are computed then.
+  bool draws() const { return chosen_from >= 0 || rows == request->pending(); }
 };
 
 struct Plan {
@@ -40,6 +45,8 @@ struct Plan {
   std::vector<PlannedRows> entries;  // entry s is sequence s of the batch
   StateChanges changes;              // before the step
   std::vector<Request*> restores;    // with pages to read from disk; no rows of theirs meanwhile
+  double launched = 0;               // when its step was
+  double launch_seconds = 0;         // of the model
 
   bool empty() const { return entries.empty() && restores.empty(); }
 };
@@ -72,6 +79,11 @@ class Scheduler {
   // are the same.
   void prepare(RequestQueues& queues, const Plan& under_way);
 
+  // The step after the one that is under way, if it is known but for tokens that the device itself
+  // can take from that one: a row for each request that goes on. Else an empty plan: somebody waits
+  // whose rows are not in that step, a token is not simply the likeliest, or pages are short.
+  Plan follow(const RequestQueues& queues, const Plan& under_way);
+
   uint64_t preemptions() const { return preemptions_; }
 
  private:
@@ -93,6 +105,8 @@ class Scheduler {
   bool make_room(Request& request, int64_t tokens, RequestQueues& queues);
   void put_back(Request& request, RequestQueues& queues);
   bool is_planned(const Request& request) const;
+  bool can_follow(const PlannedRows& entry) const;
+  int64_t own_drafts(const Request& request) const;  // guesses where the request does not say
 
   const SchedulerLimits limits_;
   KvCache& cache_;

@@ -34,15 +34,15 @@ Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> d
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
   restore(plan);
-  launch_seconds_ = mask_seconds_ = 0;
+  mask_seconds_ = 0;
   if (plan.entries.empty()) return;
   if (plan.entry == Entry::kForward) guess(plan);
   Batch batch = make_batch(plan, groups_);
   if (plan.entry == Entry::kForward) ask_candidates(plan, batch);
-  double start = now_seconds();
+  plan.launched = now_seconds();
   session_->launch(batch, plan.entry);
   double launched = now_seconds();
-  launch_seconds_ = launched - start;
+  plan.launch_seconds = launched - plan.launched;
   if (plan.entry == Entry::kForward) ask_masks(plan);
   mask_seconds_ = now_seconds() - launched;
 }
@@ -106,7 +106,7 @@ void Stepper::guess_with_draft_model(std::vector<PlannedRows*>& entries) {
 void Stepper::ask_masks(Plan& plan) {
   for (PlannedRows& entry : plan.entries) {
     Request& request = *entry.request;
-    bool samples = request.mask && entry.rows == request.pending();
+    bool samples = request.mask && entry.draws();
     if (!samples || !entry.error.empty()) continue;
     try {
       request.mask->bits();
@@ -117,17 +117,18 @@ void Stepper::ask_masks(Plan& plan) {
 }
 
 // Rows of a request that only takes tokens from them need not come whole.
-void Stepper::ask_candidates(const Plan& plan, Batch& batch) const {
+void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
   const int64_t count = session_->most_candidates();
   if (count == 0) return;
   bool some = false;
-  for (const PlannedRows& entry : plan.entries) {
+  for (PlannedRows& entry : plan.entries) {
     const Request& request = *entry.request;
-    bool samples = entry.rows == request.pending();
+    bool samples = entry.draws();
     auto sampled = samples ? 1 + static_cast<int64_t>(entry.guesses.size()) : 0;
     bool masked = request.mask != nullptr;
     float scale = samples ? CandidateSampler::scale(request.sampling(), masked, count) : 0;
     some = some || scale > 0;
+    entry.likeliest = scale > 0 && request.params.temperature == 0;
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(entry.results - sampled), 0.0f);
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(sampled), scale);
   }
@@ -194,6 +195,7 @@ void Stepper::collect_outcomes(Plan& plan, StepResult& result) {
   Rows rows = session_->collect();
   double collected = now_seconds();
   result.collect_seconds = collected - start;
+  for (const Candidates& row : rows.candidates) result.chosen.push_back(row.chosen);
   int64_t row = 0;
   for (PlannedRows& entry : plan.entries) {
     result.outcomes.push_back(outcome_of(entry, rows, row));
@@ -206,6 +208,7 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   Outcome outcome;
   outcome.error = entry.error;
   int64_t first = std::exchange(row, row + entry.results);
+  if (entry.request == nullptr) return outcome;
   if (row > results.rows) {
     throw Error(WHERRY_INTERNAL, concat("the model gave ", results.rows,
                                         " rows of results; at least ", row, " were asked for"));

@@ -34,8 +34,9 @@ struct StepResult {
   std::vector<Outcome> outcomes;  // one for each planned entry
   std::string failure;            // of the whole step; then there are no outcomes
   double collect_seconds = 0, sample_seconds = 0;
-  RowCounts rows;           // that gave tokens
-  uint64_t bytes_read = 0;  // of results, from a device
+  std::vector<int32_t> chosen;  // by the device, of each row of the results, where it chooses
+  RowCounts rows;               // that gave tokens
+  uint64_t bytes_read = 0;      // of results, from a device
 };
 
 // The text of the exception that is being handled.
@@ -47,10 +48,9 @@ class Stepper {
           size_t groups);
 
   // Makes the plan's guesses, starts its step, and does what can be done while the device computes.
-  // Sets the `error` of entries that fail alone.
+  // Sets the `error` of entries that fail alone, and times.
   void launch(Plan& plan);
-  double launch_seconds() const { return launch_seconds_; }  // of the model, in the last launch
-  double mask_seconds() const { return mask_seconds_; }      // of grammars, after it
+  double mask_seconds() const { return mask_seconds_; }  // of grammars, after the last launch
 
   // Whether collect() would find every row that it reads; asks for those that it would not.
   bool ready(Plan& plan);
@@ -68,7 +68,7 @@ class Stepper {
   void guess(Plan& plan);
   void guess_with_draft_model(std::vector<PlannedRows*>& entries);
   void ask_masks(Plan& plan);
-  void ask_candidates(const Plan& plan, Batch& batch) const;
+  void ask_candidates(Plan& plan, Batch& batch) const;
   bool ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end);
   void collect_outcomes(Plan& plan, StepResult& result);
   Outcome outcome_of(PlannedRows& entry, const Rows& results, int64_t& row);
@@ -80,7 +80,7 @@ class Stepper {
   StepBudget& budget_;
   const size_t groups_;
   DiskTier* disk_ = nullptr;
-  double launch_seconds_ = 0, mask_seconds_ = 0;
+  double mask_seconds_ = 0;
 };
 
 }  // namespace wherry

@@ -63,17 +63,18 @@ class Collector {
 };
 
 struct Bench {
-  explicit Bench(const char* config)
-      : model(std::make_shared<FakeModel>(options)),
+  explicit Bench(const char* config, FakeOptions given = {})
+      : options(given),
+        model(std::make_shared<FakeModel>(given)),
         engine(model, parse_engine_config(config, model->metadata())) {}
   FakeOptions options;
   std::shared_ptr<FakeModel> model;
   Engine engine;
 };
 
-TEST(threads_add_and_abort) {
+void add_and_abort(const FakeOptions& options, wherry_params (*asked)(int, uint64_t)) {
   constexpr uint64_t kThreads = 4, kEach = 150;
-  Bench bench(R"({"max_batch": 6, "prefill_chunk": 16, "kv_tokens": 200})");
+  Bench bench(R"({"max_batch": 6, "prefill_chunk": 16, "kv_tokens": 200})", options);
   Collector collector(bench.engine, kThreads * kEach);
   bench.engine.start();
   std::atomic<int> aborted{0};
@@ -83,7 +84,7 @@ TEST(threads_add_and_abort) {
       for (uint64_t i = 0; i < kEach; ++i) {
         uint64_t id = t * kEach + i;
         auto prompt = prompt_of(id);
-        bench.engine.add(id, prompt.data(), prompt.size(), sampled(1 + id % 9, id));
+        bench.engine.add(id, prompt.data(), prompt.size(), asked(1 + id % 9, id));
         if (splitmix64(1, id) % 3 != 0) continue;
         try {
           bench.engine.abort(id - splitmix64(2, id) % (i + 1));
@@ -99,7 +100,7 @@ TEST(threads_add_and_abort) {
   CHECK(aborted > 0);
   int ended_by_abort = 0;
   for (uint64_t id = 0; id < kThreads * kEach; ++id) {
-    auto expected = fake_output(bench.options, prompt_of(id), sampled(1 + id % 9, id), 64);
+    auto expected = fake_output(bench.options, prompt_of(id), asked(1 + id % 9, id), 64);
     auto& tokens = collector.tokens[id];
     if (collector.finish[id] == WHERRY_ABORTED) {
       ++ended_by_abort;
@@ -112,17 +113,40 @@ TEST(threads_add_and_abort) {
   wherry_stats stats = bench.engine.stats();
   CHECK_EQ(stats.finished, kThreads * kEach);
   CHECK_EQ(stats.pages_free, stats.pages_total);
+  if (options.chains) CHECK(stats.chained_steps > 0);
 }
 
-TEST(reset_start_and_stop_while_requests_come) {
+TEST(threads_add_and_abort) { add_and_abort({}, sampled); }
+
+wherry_params greedy(int max_tokens, uint64_t seed) {
+  static const int32_t stop_ids[] = {5, 17, 99, 230};
+  wherry_params params = sampled(max_tokens, seed);
+  params.temperature = 0;
+  params.stop_ids = stop_ids;
+  params.n_stop_ids = 4;
+  return params;
+}
+
+FakeOptions chaining() {
+  FakeOptions options;
+  options.vocab = 400;
+  options.candidates = 70;
+  options.asynchronous = options.chains = true;
+  options.wrong_choices = 0.05;
+  return options;
+}
+
+TEST(threads_add_and_abort_beside_chained_steps) { add_and_abort(chaining(), greedy); }
+
+void reset_start_and_stop(const FakeOptions& options, wherry_params (*asked)(int, uint64_t)) {
   constexpr uint64_t kRequests = 200;
-  Bench bench(R"({"max_batch": 6, "prefill_chunk": 16})");
+  Bench bench(R"({"max_batch": 6, "prefill_chunk": 16})", options);
   Collector collector(bench.engine, kRequests);
   bench.engine.start();
   std::thread adder([&] {
     for (uint64_t id = 0; id < kRequests; ++id) {
       auto prompt = prompt_of(id);
-      bench.engine.add(id, prompt.data(), prompt.size(), sampled(5, id));
+      bench.engine.add(id, prompt.data(), prompt.size(), asked(5, id));
       if (id % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
@@ -136,10 +160,14 @@ TEST(reset_start_and_stop_while_requests_come) {
   collector.join();
   CHECK(!collector.timed_out);
   for (uint64_t id = 0; id < kRequests; ++id) {
-    CHECK(collector.finish[id] == WHERRY_ABORTED || collector.finish[id] == WHERRY_LENGTH);
+    CHECK(collector.finish[id] == WHERRY_ABORTED || collector.finish[id] == WHERRY_LENGTH ||
+          collector.finish[id] == WHERRY_STOP);
   }
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
 }
+
+TEST(reset_start_and_stop_while_requests_come) { reset_start_and_stop({}, sampled); }
+TEST(reset_start_and_stop_beside_chained_steps) { reset_start_and_stop(chaining(), greedy); }
 
 TEST(an_abort_meets_a_step_that_blocks) {
   Bench bench("{}");

@@ -22,6 +22,9 @@ class DraftLength {
   // own choice. Every so often one guess is made where none pays, to see whether it would.
   int64_t next(int64_t limit, int64_t fallback, const GuessCost& cost);
 
+  // Whether some step may have guesses.
+  bool may_guess(int64_t fallback) const { return asked_ < 0 ? fallback > 0 : asked_ > 0; }
+
   // Of `guessed` tokens the first `right` were right.
   void record(int64_t guessed, int64_t right);
 

@@ -1,8 +1,12 @@
 #include "testing/fake_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <deque>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "sampling/rng.h"
 #include "scheduling/request.h"
@@ -68,66 +72,81 @@ class FakeSession : public Session {
   }
 
   void launch(const Batch& batch, Entry entry) override {
-    results_.clear();
     asked_.clear();
-    rows_ = static_cast<int64_t>(batch.logit_rows.size());
-    scales_ = batch.scales;
-    require(scales_.empty() || (entry == Entry::kForward && most_candidates() > 0), "scales");
-    require(scales_.empty() || scales_.size() == batch.logit_rows.size(), "number of scales");
-    entry_ = entry;
+    require(flights_.size() < (chains() ? 2u : 1u), "a launch before the last step was collected");
+    require(batch.scales.empty() || (entry == Entry::kForward && most_candidates() > 0), "scales");
+    require(batch.scales.empty() || batch.scales.size() == batch.logit_rows.size(), "scales");
+    require(batch.chosen_from.empty() || batch.chosen_from.size() == batch.tokens.size(), "chosen");
+    require(batch.chosen_from.empty() || !flights_.empty(), "chosen by which step?");
     if (model_.on_launch) model_.on_launch(batch);
     check_shapes(batch);
-    std::vector<std::set<int32_t>> owned(groups_.size());
-    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
-    if (entry == Entry::kEncode) return;
-    for (int32_t row : batch.logit_rows) add_result(batch, static_cast<size_t>(row));
-    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) move_state_on(batch, s);
+    auto before = flights_.empty() ? nullptr : flights_.back();
+    auto flight = std::make_shared<Flight>(Flight{batch, entry, {}, {}, {}, false});
+    run_later([this, flight, before] { run(*flight, before.get()); });
+    flights_.push_back(flight);
   }
 
   Rows collect() override {
-    if (entry_ == Entry::kEncode) return {};
-    Rows rows{rows_, columns(), {}};
-    made_.clear();
-    made_.reserve(scales_.size());
-    for (size_t i = 0; i < scales_.size(); ++i) {
-      made_.emplace_back(row_at(i), columns(), model_.options, scales_[i]);
-      rows.candidates.push_back(made_.back().view());
-      bytes_read_ += made_.back().bytes();
+    if (!flights_.empty()) {  // else the same step again
+      collected_ = flights_.front();
+      flights_.pop_front();
     }
-    if (scales_.empty() && most_candidates() > 0) bytes_read_ += results_.size() * sizeof(float);
+    require(collected_ != nullptr, "a collect without a launch");
+    finish(*collected_);
+    if (collected_->entry == Entry::kEncode) return {};
+    Rows rows{
+        static_cast<int64_t>(collected_->batch.logit_rows.size()), columns(collected_->entry), {}};
+    for (size_t i = 0; i < collected_->made.size(); ++i) {
+      const FakeCandidates& made = collected_->made[i];
+      rows.candidates.push_back(made.view());
+      if (chains()) rows.candidates.back().chosen = collected_->chosen[i];
+      bytes_read_ += made.bytes();
+    }
+    if (collected_->made.empty() && most_candidates() > 0) {
+      bytes_read_ += collected_->results.size() * sizeof(float);
+    }
     return rows;
   }
 
   const float* row(int64_t i) override {
-    require(i >= 0 && i < rows_, "a row of the results");
-    require(brings_rows() || scales_.empty() || scales_[static_cast<size_t>(i)] == 0 ||
+    require(i >= 0 && static_cast<size_t>(i) < collected_->batch.logit_rows.size(), "a row");
+    const std::vector<float>& scales = collected_->batch.scales;
+    require(brings_rows() || scales.empty() || scales[static_cast<size_t>(i)] == 0 ||
                 asked_.count(i) != 0,
             "a row that nobody asked for");
-    if (!scales_.empty()) bytes_read_ += static_cast<uint64_t>(columns()) * sizeof(float);
-    return row_at(static_cast<size_t>(i));
+    if (!collected_->made.empty()) {
+      bytes_read_ += static_cast<uint64_t>(columns(collected_->entry)) * sizeof(float);
+    }
+    return row_at(*collected_, static_cast<size_t>(i));
   }
 
   bool brings_rows() const override { return !model_.options.asks; }
   bool ask(int64_t i) override { return asked_.insert(i).second; }
 
+  bool chains() const override { return model_.options.chains; }
+  void forget() override { flights_.clear(); }
   bool asynchronous() const override { return model_.options.asynchronous; }
   int64_t most_candidates() const override { return model_.options.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
 
   void copy_page(int group, int32_t from, int32_t to) override {
-    std::copy_n(page(group, from), page_size_, page(group, to));
+    run_later([=] { std::copy_n(page(group, from), page_size_, page(group, to)); });
   }
   void copy_slot(int32_t from, int32_t to) override {
-    states_[static_cast<size_t>(to)] = states_[static_cast<size_t>(from)];
+    run_later([=] { states_[static_cast<size_t>(to)] = states_[static_cast<size_t>(from)]; });
   }
-  void clear_slot(int32_t slot) override { states_[static_cast<size_t>(slot)] = {}; }
+  void clear_slot(int32_t slot) override {
+    run_later([=] { states_[static_cast<size_t>(slot)] = {}; });
+  }
 
   size_t page_bytes(int) const override { return static_cast<size_t>(page_size_) * sizeof(Slot); }
   void read_page(int group, int32_t index, char* bytes) override {
+    while (!later_.empty()) run_next();
     std::memcpy(bytes, page(group, index), page_bytes(group));
   }
   void write_page(int group, int32_t index, const char* bytes) override {
-    std::memcpy(page(group, index), bytes, page_bytes(group));
+    std::string held(bytes, page_bytes(group));
+    run_later([=] { std::memcpy(page(group, index), held.data(), held.size()); });
   }
 
  private:
@@ -136,11 +155,65 @@ class FakeSession : public Session {
     int64_t tokens = 0;
   };
 
-  int64_t columns() const {
-    return entry_ == Entry::kEmbed ? kFakeEmbedding : model_.metadata().vocab_size;
+  // One step, from its launch until the next one is collected.
+  struct Flight {
+    Batch batch;
+    Entry entry;
+    std::vector<float> results;
+    std::vector<FakeCandidates> made;
+    std::vector<int32_t> chosen;  // by the "device", of each row of the results
+    bool done;
+  };
+
+  // A device works in the order of the calls, and as late as it may.
+  void run_later(std::function<void()> work) {
+    if (!asynchronous()) return work();
+    later_.push_back(std::move(work));
   }
-  const float* row_at(size_t i) const {
-    return results_.data() + i * static_cast<size_t>(columns());
+  void run_next() {
+    auto work = std::move(later_.front());
+    later_.pop_front();
+    work();
+  }
+  void finish(const Flight& flight) {
+    while (!flight.done && !later_.empty()) run_next();
+  }
+
+  void run(Flight& flight, const Flight* before) {
+    flight.done = true;  // also if this throws
+    Batch& batch = flight.batch;
+    entry_ = flight.entry;
+    for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
+      if (batch.chosen_from[i] < 0) continue;
+      batch.tokens[i] = before->chosen.at(static_cast<size_t>(batch.chosen_from[i]));
+    }
+    results_.clear();
+    std::vector<std::set<int32_t>> owned(groups_.size());
+    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
+    if (flight.entry == Entry::kEncode) return;
+    for (int32_t row : batch.logit_rows) add_result(batch, static_cast<size_t>(row));
+    for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) move_state_on(batch, s);
+    flight.results = std::move(results_);
+    for (size_t i = 0; i < batch.scales.size(); ++i) {
+      const float* row = row_at(flight, i);
+      flight.made.emplace_back(row, columns(flight.entry), model_.options, batch.scales[i]);
+      flight.chosen.push_back(choose(row, flight.made.back().view(), batch.scales[i]));
+    }
+  }
+
+  // The likeliest token where it is wanted, and now and then another one, as a guess may be.
+  int32_t choose(const float* row, const Candidates& made, float scale) const {
+    auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(row[0])));
+    bool wrong = uniform(seed, 2) < model_.options.wrong_choices;
+    if (scale == 0 || made.count == 0) return 0;
+    return made.ids[wrong ? made.count - 1 : 0];
+  }
+
+  int64_t columns(Entry entry) const {
+    return entry == Entry::kEmbed ? kFakeEmbedding : model_.metadata().vocab_size;
+  }
+  const float* row_at(const Flight& flight, size_t i) const {
+    return flight.results.data() + i * static_cast<size_t>(columns(flight.entry));
   }
 
   Slot* page(int group, int32_t index) {
@@ -273,13 +346,13 @@ class FakeSession : public Session {
   int64_t page_size_;
   std::vector<std::vector<Slot>> groups_;
   std::vector<State> states_;
+  std::deque<std::function<void()>> later_;
+  std::deque<std::shared_ptr<Flight>> flights_;  // launched and not collected
+  std::shared_ptr<Flight> collected_;            // the last one that was
   std::vector<float> results_;
-  int64_t rows_ = 0;
-  std::vector<float> scales_;
   std::set<int64_t> asked_;  // rows
-  std::vector<FakeCandidates> made_;
   uint64_t bytes_read_ = 0;
-  Entry entry_ = Entry::kForward;
+  Entry entry_ = Entry::kForward;  // of the step that runs
 };
 
 Metadata metadata_of(const FakeOptions& options) {

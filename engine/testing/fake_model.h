@@ -27,7 +27,9 @@ struct FakeOptions {
   bool embeds = false;        // has embeddings, too
   bool whole = false;         // has embeddings alone, of a sequence in one step
   uint64_t seed = 0;          // of another model with the same vocabulary
-  bool asynchronous = false;  // says so
+  bool asynchronous = false;  // computes as late as it may
+  bool chains = false;        // takes a step before the last one is collected; with `candidates`
+  double wrong_choices = 0;   // share of the tokens that it then chooses and sampling does not
   int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
   double error = 0;           // relative, of their sums
   bool asks = false;          // whole rows come only if they were asked for

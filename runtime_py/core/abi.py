@@ -120,6 +120,7 @@ class Stats(ctypes.Structure):
         *_fields(c_double, "model_seconds sample_seconds host_seconds step_seconds"),
         *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
         ("overlapped_seconds", c_double),
+        *_fields(c_uint64, "chained_steps vain_rows"),
     )
 
 

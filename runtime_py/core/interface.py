@@ -132,7 +132,9 @@ class CoreStats:
     candidate_rows: int = 0  # of logits, whose token came from what a device made of them
     whole_rows: int = 0  # whose token came from the row itself: all on a CPU
     readback_bytes: int = 0  # of results, brought from a device
-    overlapped_seconds: float = 0.0  # of host_seconds, while a device computed
+    overlapped_seconds: float = 0.0  # of sample_seconds and host_seconds, while a device computed
+    chained_steps: int = 0  # launched before the step before them was read
+    vain_rows: int = 0  # of them, for a token that was another, or a request that had ended
 
 
 class Core(Protocol):

@@ -65,6 +65,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "sample_seconds": stats.sample_seconds,
         "host_seconds": stats.host_seconds,
         "overlapped_seconds": stats.overlapped_seconds,
+        "chained_steps": stats.chained_steps,
+        "vain_rows": stats.vain_rows,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
     }

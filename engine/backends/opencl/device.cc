@@ -32,6 +32,12 @@ std::vector<Platform> platforms() {
   return found;
 }
 
+void wait_for(Event done) {
+  Int status = Api::get().WaitForEvents(1, &done);
+  Api::get().ReleaseEvent(done);
+  check(status, "clWaitForEvents");
+}
+
 Memory memory_of(const void* data) { return static_cast<const Buffer*>(data)->memory; }
 
 backends::FoundDevices find() {
@@ -113,13 +119,18 @@ void* OpenClDevice::allocate(size_t bytes) {
 
 void OpenClDevice::free(void* data) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_of(data) == fetched_.from) drop_fetched();
+  for (Transfer& fetched : fetched_) {
+    if (fetched.memory == memory_of(data)) fetched.memory = nullptr;
+  }
   pool_.give(static_cast<Buffer*>(data));
 }
 
-void OpenClDevice::drop_fetched() {
-  if (fetched_.done != nullptr) Api::get().ReleaseEvent(fetched_.done);
-  fetched_ = {};
+template <size_t N>
+OpenClDevice::Transfer& OpenClDevice::next(std::array<Transfer, N>& transfers, size_t& turn) {
+  Transfer& transfer = transfers[turn++ % N];
+  transfer.memory = nullptr;
+  if (transfer.done != nullptr) wait_for(std::exchange(transfer.done, nullptr));
+  return transfer;
 }
 
 std::string OpenClDevice::text(Uint key) const {
@@ -166,30 +177,31 @@ backends::DeviceFacts OpenClDevice::facts() const {
 void OpenClDevice::copy(const void* from, size_t from_offset, void* to, size_t to_offset,
                         size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  drop_fetched();
   check(Api::get().EnqueueCopyBuffer(queue_, memory_of(from), memory_of(to), from_offset, to_offset,
                                      bytes, 0, nullptr, nullptr),
         "clEnqueueCopyBuffer");
 }
 
+// To wait for a write is to wait for all that was asked for before it.
 void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
+  constexpr size_t kSmall = size_t{64} << 10;
   std::lock_guard<std::mutex> lock(mutex_);
-  drop_fetched();
-  check(Api::get().EnqueueWriteBuffer(queue_, memory_of(to), kTrue, to_offset, bytes, host, 0,
-                                      nullptr, nullptr),
+  const Api& cl = Api::get();
+  if (bytes > kSmall) {
+    check(cl.EnqueueWriteBuffer(queue_, memory_of(to), kTrue, to_offset, bytes, host, 0, nullptr,
+                                nullptr),
+          "clEnqueueWriteBuffer");
+    return;
+  }
+  Transfer& transfer = next(written_, write_turn_);
+  transfer.held.assign(host, bytes);
+  check(cl.EnqueueWriteBuffer(queue_, memory_of(to), kFalse, to_offset, bytes, transfer.held.data(),
+                              0, nullptr, &transfer.done),
         "clEnqueueWriteBuffer");
 }
 
 void OpenClDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const Fetched& it = fetched_;
-  if (it.from == memory_of(from) && it.offset == from_offset && it.bytes == bytes) {
-    Int status = Api::get().WaitForEvents(1, &it.done);
-    drop_fetched();
-    check(status, "clWaitForEvents");
-    std::memcpy(host, fetched_bytes_.data(), bytes);
-    return;
-  }
   check(Api::get().EnqueueReadBuffer(queue_, memory_of(from), kTrue, from_offset, bytes, host, 0,
                                      nullptr, nullptr),
         "clEnqueueReadBuffer");
@@ -198,22 +210,32 @@ void OpenClDevice::read(const void* from, size_t from_offset, char* host, size_t
 void OpenClDevice::start(const void* from, size_t from_offset, size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Api& cl = Api::get();
-  drop_fetched();
-  if (fetched_bytes_.size() < bytes) {
-    check(cl.Finish(queue_), "clFinish");  // an earlier read may be under way
-    fetched_bytes_.resize(bytes);
-  }
-  Fetched next{memory_of(from), from_offset, bytes, nullptr};
-  check(cl.EnqueueReadBuffer(queue_, next.from, kFalse, from_offset, bytes, fetched_bytes_.data(),
-                             0, nullptr, &next.done),
+  Transfer& transfer = next(fetched_, fetch_turn_);
+  transfer.held.resize(bytes);
+  check(cl.EnqueueReadBuffer(queue_, memory_of(from), kFalse, from_offset, bytes,
+                             transfer.held.data(), 0, nullptr, &transfer.done),
         "clEnqueueReadBuffer");
-  fetched_ = next;
+  transfer.memory = memory_of(from);
+  transfer.offset = from_offset;
+  transfer.bytes = bytes;
   check(cl.Flush(queue_), "clFlush");
+}
+
+bool OpenClDevice::take(const void* from, size_t from_offset, char* host, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Transfer& transfer : fetched_) {
+    bool same = transfer.memory == memory_of(from) && transfer.offset == from_offset;
+    if (!same || transfer.bytes != bytes) continue;
+    transfer.memory = nullptr;
+    wait_for(std::exchange(transfer.done, nullptr));
+    std::memcpy(host, transfer.held.data(), bytes);
+    return true;
+  }
+  return false;
 }
 
 Int OpenClDevice::launch(Kernel kernel, int dimensions, const size_t* global, const size_t* local) {
   std::lock_guard<std::mutex> lock(mutex_);
-  drop_fetched();
   return Api::get().EnqueueNDRangeKernel(queue_, kernel, static_cast<Uint>(dimensions), nullptr,
                                          global, local, 0, nullptr, nullptr);
 }

@@ -2,6 +2,7 @@
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,7 @@ class OpenClDevice final : public backends::Device {
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void start(const void* from, size_t from_offset, size_t bytes) override;
+  bool take(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void wait() override;
 
   // Runs a kernel whose arguments are set; OpenCL's status.
@@ -73,19 +75,22 @@ class OpenClDevice final : public backends::Device {
   DeviceId id_;
   Context context_;
   Queue queue_;
-  // A read under way that nobody waits for yet, into memory of ours.
-  struct Fetched {
-    Memory from = nullptr;
+  // Bytes on their way from or to memory of ours.
+  struct Transfer {
+    Memory memory = nullptr;  // null: nothing is to be taken
     size_t offset = 0, bytes = 0;
-    Event done = nullptr;
+    std::string held;
+    Event done = nullptr;  // null: nothing is under way
   };
-  // Forgets the read under way, whose source may change from here on. Under the lock.
-  void drop_fetched();
+  // The next of them, which nothing is under way with; waits if need be.
+  template <size_t N>
+  Transfer& next(std::array<Transfer, N>& transfers, size_t& turn);
 
   std::mutex mutex_;  // of what follows
   Pool pool_;
-  Fetched fetched_;
-  std::string fetched_bytes_;
+  std::array<Transfer, 2> fetched_;   // reads
+  std::array<Transfer, 64> written_;  // small writes, of two steps at least
+  size_t fetch_turn_ = 0, write_turn_ = 0;
 };
 
 // This machine's GPUs and accelerators, else its CPUs.

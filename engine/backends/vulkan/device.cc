@@ -100,7 +100,9 @@ void* VulkanDevice::allocate(size_t bytes) {
 void VulkanDevice::free(void* data) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  if (fetched_.from == data) fetched_ = {};
+  for (Fetched& fetched : fetched_) {
+    if (fetched.from == data) fetched.from = nullptr;
+  }
   if (it.pool.give(static_cast<Buffer*>(data))) return;
   it.stream.wait();  // a block is empty: commands may still use it
   it.pool.trim();
@@ -111,7 +113,6 @@ void VulkanDevice::launch(const Pipeline& pipeline, const std::vector<Argument>&
                           const std::array<uint32_t, 3>& groups) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  fetched_ = {};
   auto count = static_cast<uint32_t>(arguments.size());
   VkDeviceSize bytes = (numbers.size() * sizeof numbers[0] + 15) / 16 * 16;
   it.stream.reserve(bytes, count);
@@ -150,7 +151,6 @@ void VulkanDevice::copy(const void* from, size_t from_offset, void* to, size_t t
                         size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  fetched_ = {};
   Access source = access(from, from_offset, bytes, false);
   Access target = access(to, to_offset, bytes, true);
   it.stream.reserve(0, 0);
@@ -162,7 +162,6 @@ void VulkanDevice::copy(const void* from, size_t from_offset, void* to, size_t t
 void VulkanDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  fetched_ = {};
   for (size_t done = 0; done < bytes;) {
     size_t part = std::min<size_t>(bytes - done, Stream::kStagingBytes);
     it.stream.reserve(part, 0);
@@ -179,32 +178,42 @@ void VulkanDevice::write(const char* host, void* to, size_t to_offset, size_t by
 void VulkanDevice::start(const void* from, size_t from_offset, size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  fetched_ = {};
-  if (it.fetched.bytes < bytes) {
+  Fetched& fetched = fetched_[fetch_turn_++ % fetched_.size()];
+  fetched.from = nullptr;
+  if (fetched.here.bytes < bytes) {
     it.stream.wait();  // an earlier copy may be under way
     Block larger =
         it.allocator.host_block((bytes + kFetchedStep - 1) / kFetchedStep * kFetchedStep);
-    it.allocator.release(std::exchange(it.fetched, larger));
+    it.allocator.release(std::exchange(fetched.here, larger));
   }
   it.stream.reserve(0, 0);
   Access source = access(from, from_offset, bytes, false);
-  Access target{&it.fetched, 0, bytes, true};
+  Access target{&fetched.here, 0, bytes, true};
   VkBufferCopy region{source.begin, 0, bytes};
-  it.vk.CmdCopyBuffer(it.stream.record({source, target}), source.block->buffer, it.fetched.buffer,
+  it.vk.CmdCopyBuffer(it.stream.record({source, target}), source.block->buffer, fetched.here.buffer,
                       1, &region);
-  it.stream.start_to_read();
-  fetched_ = {from, from_offset, bytes};
+  fetched.handed_over = it.stream.start_to_read();
+  fetched.from = from;
+  fetched.offset = from_offset;
+  fetched.bytes = bytes;
+}
+
+bool VulkanDevice::take(const void* from, size_t from_offset, char* host, size_t bytes) {
+  Opened& it = opened();
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Fetched& fetched : fetched_) {
+    if (fetched.from != from || fetched.offset != from_offset || fetched.bytes != bytes) continue;
+    fetched.from = nullptr;
+    it.stream.wait_for(fetched.handed_over);
+    std::memcpy(host, fetched.here.mapped, bytes);
+    return true;
+  }
+  return false;
 }
 
 void VulkanDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {
   Opened& it = opened();
   std::lock_guard<std::mutex> lock(mutex_);
-  const Fetched fetched = std::exchange(fetched_, {});
-  if (fetched.from == from && fetched.offset == from_offset && fetched.bytes == bytes) {
-    it.stream.wait();
-    std::memcpy(host, it.fetched.mapped, bytes);
-    return;
-  }
   for (size_t done = 0; done < bytes;) {
     size_t part = std::min<size_t>(bytes - done, Stream::kStagingBytes);
     it.stream.reserve(part, 0);

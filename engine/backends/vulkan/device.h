@@ -50,6 +50,7 @@ class VulkanDevice final : public backends::Device {
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void start(const void* from, size_t from_offset, size_t bytes) override;
+  bool take(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void wait() override;
 
  private:
@@ -62,12 +63,13 @@ class VulkanDevice final : public backends::Device {
     Allocator allocator;
     Pool pool;
     Stream stream;
-    Block fetched;  // memory of the host that `start` brings bytes to; grows
   };
-  // What is on its way there.
+  // What `start` brings to memory of the host, which grows.
   struct Fetched {
-    const void* from = nullptr;
+    Block here;
+    const void* from = nullptr;  // null: nothing is to be taken
     size_t offset = 0, bytes = 0;
+    uint64_t handed_over = 0;
   };
   Opened& opened();
 
@@ -75,7 +77,8 @@ class VulkanDevice final : public backends::Device {
   std::once_flag once_;
   std::unique_ptr<Opened> opened_;  // never closed: see devices()
   std::mutex mutex_;                // of the pool, the stream and what is fetched
-  Fetched fetched_;                 // until a command may change it
+  std::array<Fetched, 2> fetched_;
+  size_t fetch_turn_ = 0;
 };
 
 // This machine's devices.

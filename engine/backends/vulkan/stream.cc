@@ -86,6 +86,7 @@ void Stream::submit() {
   info.pCommandBuffers = &batch.commands;
   check(vk_.QueueSubmit(queue_, 1, &info, batch.fence), "vkQueueSubmit");
   batch.running = true;
+  batch.number = ++handed_over_;
 }
 
 void Stream::reserve(VkDeviceSize staged_bytes, uint32_t tensors) {
@@ -146,9 +147,17 @@ void Stream::wait() {
   accesses_.clear();
 }
 
-void Stream::start_to_read() {
+uint64_t Stream::start_to_read() {
   barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   submit();
+  return handed_over_;
+}
+
+// Batches end in their order: where this one's is used again, it was waited for.
+void Stream::wait_for(uint64_t handed_over) {
+  for (Batch& batch : batches_) {
+    if (batch.number == handed_over) finish(batch);
+  }
 }
 
 }  // namespace wherry::vulkan

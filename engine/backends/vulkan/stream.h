@@ -28,7 +28,7 @@ struct Staged {
 
 class Stream {
  public:
-  static constexpr VkDeviceSize kStagingBytes = VkDeviceSize{4} << 20;  // that a batch can stage
+  static constexpr VkDeviceSize kStagingBytes = VkDeviceSize{1} << 20;  // that a batch can stage
 
   // alignment: of what is staged, for uniforms.
   Stream(VkDevice device, VkQueue queue, uint32_t family, const DeviceFunctions& vk,
@@ -44,8 +44,10 @@ class Stream {
   VkCommandBuffer record(const std::vector<Access>& accesses);
 
   // Hands over what was recorded; when that is done, the host may see what copies wrote into its
-  // memory. Does not wait.
-  void start_to_read();
+  // memory. Does not wait: gives what wait_for() takes.
+  uint64_t start_to_read();
+  // Returns when what was handed over then is done; what came later may be under way.
+  void wait_for(uint64_t handed_over);
   // Hands over what was recorded and returns when all is done.
   void wait();
 
@@ -59,6 +61,7 @@ class Stream {
     uint32_t count = 0;    // of commands
     uint32_t tensors = 0;  // of their descriptors
     bool running = false;  // handed over and not waited for
+    uint64_t number = 0;   // of those that were handed over
   };
   static constexpr uint32_t kMostCommands = 64;   // of a batch: the device starts while we record
   static constexpr uint32_t kMostTensors = 1024;  // of a batch
@@ -74,9 +77,10 @@ class Stream {
   VkQueue queue_;
   const DeviceFunctions& vk_;
   VkDeviceSize alignment_;
-  std::array<Batch, 4> batches_;
+  std::array<Batch, 16> batches_;  // two steps of a model
   size_t current_ = 0;
   bool recording_ = false;
+  uint64_t handed_over_ = 0;      // batches
   std::vector<Access> accesses_;  // since the last barrier
 };
 
