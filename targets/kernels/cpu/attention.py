@@ -3,12 +3,12 @@
 In a page the keys lie transposed, [e, 16]: the scores of a query and its 16 tokens are then e
 multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them).
 
-A row goes through its context block by block (attention_block.py), and adds up what the blocks give
-in ascending order, whatever else is in the batch. Many rows are spread over the threads by tiles of
-rows that share one walk over the pages; few rows with a long context by tiles and blocks, whose sums
-are added up at the end: a prompt's chunk beside decode rows is all of the work, and not to fall to
-one thread. What a page holds beyond a tile's last row is never read as a value, and scores
-there are replaced.
+A row goes through its context block by block (attention_block.py), and adds up what the blocks
+give in ascending order, whatever else is in the batch. Many rows are spread over the threads by
+tiles of rows that share one walk over the pages; few rows with a long context by tiles and blocks,
+whose sums are added up at the end: a prompt's chunk beside decode rows is most of the work, and not
+to fall to one thread. What a page holds beyond a tile's last row is never read as a value, and
+scores there are replaced.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Emitter:
         return self.Query.shape[0] - 1
 
     def _by_blocks(self, n: Any, rows: Any, blocks: Any) -> None:
-        """Emit few rows: a task is a tile of `rows`, a key-value head and one of `blocks` blocks."""
+        """Emit few rows: a task is a tile of `rows`, a key-value head and a block of `blocks`."""
         g = self.spec.kv_heads
         with T.sblock("blocks"):
             T.reads()
