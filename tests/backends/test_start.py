@@ -1,4 +1,4 @@
-"""Bytes that a plugin brings to the host early: as they were then, whatever later commands leave."""
+"""Bytes that a plugin brings to the host early: as they were then, whatever comes later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ pytestmark = pytest.mark.gpu
 def started(request):
     """(device, the plugin's `start`, and `take` as a function that returns an array)."""
     there = device(request.param)
-    start, take = (tvm_ffi.get_global_func(f"wherry.{request.param}.{n}") for n in ("start", "take"))
+    start, take = (
+        tvm_ffi.get_global_func(f"wherry.{request.param}.{n}") for n in ("start", "take")
+    )
 
     def taken(tensor):
         host = tvm.runtime.empty(tensor.shape, "float32")
@@ -70,7 +72,8 @@ def test_two_can_be_on_their_way(started):
     for tensor in tensors:  # the first gives way, and is read now
         start(tensor)
     tensors[0].copyfrom(numbers(9))
-    assert [np.array_equal(take(t), numbers(i)) for t, i in zip(tensors, (9, 1, 2))] == [True] * 3
+    for tensor, seed in zip(tensors, (9, 1, 2), strict=True):
+        assert np.array_equal(take(tensor), numbers(seed))
 
 
 def test_memory_that_was_freed_is_forgotten(started):
