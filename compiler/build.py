@@ -25,8 +25,8 @@ from wherry.targets import web_toolchain
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
 
+from .candidates import CHOICE, add_candidates
 from .candidates import ENTRY as CANDIDATES
-from .candidates import add_candidates
 from .device_limits import require_limits
 from .device_sources import device_sources
 from .export import INPUTS, Program
@@ -144,7 +144,7 @@ def build_library(
         if phase == "schedule":
             require_limits(mod, target)
         if phase == "link":
-            made = (CANDIDATES,) if CANDIDATES in metadata else ()
+            made = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
             storage = _storage(mod, program.entries + made)
             workspace, largest = sum(storage.elements()), max(storage, default=0)
         on_phase(phase, mod)

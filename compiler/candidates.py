@@ -2,9 +2,11 @@
 
     candidates(logits [m, vocab] f32, scales [m] f32) -> [m, 2 K + 4] u32
 
-A row of the result is described in `targets/kernels/gpu/candidates.py`. Only targets whose kernels
-have it get the entry; the metadata then says "candidates", K, and "candidates_error", the relative
-error of the sums.
+    choice(packed [m, 2 K + 4] u32, how [m, 5] f32) -> [m, 2 K + 5] u32
+
+A row of the result is described in `targets/kernels/gpu/candidates.py`, what `choice` adds to it in
+`choice.py` there. Only targets whose kernels have them get these entries; the metadata then says
+"candidates", K, and "candidates_error", the relative error of the sums.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from tvm import IRModule, relax, tirx
 
 from wherry.passes.kernels import with_scratch
 from wherry.targets.kernels.gpu.candidates import FAST_MATH_ERROR, RELATIVE_ERROR, TAIL
-from wherry.targets.kernels.specs import CandidatesSpec
+from wherry.targets.kernels.gpu.choice import HOW
+from wherry.targets.kernels.specs import CandidatesSpec, ChoiceSpec
 from wherry.targets.target import TargetPreset
 
 ENTRY = "candidates"
+CHOICE = "choice"
 
 
 def add_candidates(
@@ -48,5 +52,22 @@ def add_candidates(
             made = with_scratch(builder, var, kernel, [logits, scales], result, {"m": rows})
             out = builder.emit_output(made)
         builder.emit_func_output(out)
+    _add_choice(builder, target.kernels, spec.count, attrs)
     error = FAST_MATH_ERROR if target.fast_math else RELATIVE_ERROR
     return builder.get(), {"candidates": spec.count, "candidates_error": error}
+
+
+def _add_choice(
+    builder: relax.BlockBuilder, kernels: Any, count: int, attrs: dict[str, Any]
+) -> None:
+    rows = tirx.Var("m", "int64")
+    kernel: Any = kernels.kernel(CHOICE, ChoiceSpec(count=count).to_json())
+    columns = 2 * count + TAIL
+    packed = relax.Var("packed", relax.TensorType([rows, columns], "uint32"))
+    how = relax.Var("how", relax.TensorType([rows, HOW], "float32"))
+    result = relax.TensorType([rows, columns + 1], "uint32")
+    with builder.function(CHOICE, [packed, how], attrs=attrs):
+        with builder.dataflow():
+            var = builder.add_func(kernel.compute, f"{CHOICE}_kernel")
+            out = builder.emit_output(relax.call_tir(var, [packed, how], out_ty=result))
+        builder.emit_func_output(out)

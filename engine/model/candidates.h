@@ -18,6 +18,16 @@ struct Candidates {
   int32_t chosen = -1;    // the token that rows of the next step have (Batch::chosen_from)
 };
 
+// How a device is to draw a token of a row from its candidates, at the scale that they were asked
+// for.
+struct Choice {
+  float place = 0;  // of the draw, in [0, 1)
+  int32_t top_k = 1;
+  float top_p = 1, min_p = 0;
+
+  bool likeliest() const { return top_k == 1; }
+};
+
 }  // namespace wherry
 
 #endif  // WHERRY_ENGINE_MODEL_CANDIDATES_H_

@@ -35,8 +35,11 @@ struct Batch {
   // in place of the row (candidates.h); 0: of this one the row is.
   std::vector<float> scales;
 
-  // [n], or empty: of each row the result of the step before whose likeliest token it has, in place
-  // of tokens[i]; -1: none. See Session::chains.
+  // [m], or empty: beside `scales`, how tokens are drawn that rows of the next step may have.
+  std::vector<Choice> choices;
+
+  // [n], or empty: of each row the result of the step before whose token it has, the one that the
+  // device drew, in place of tokens[i]; -1: none. See Session::chains.
   std::vector<int32_t> chosen_from;
 };
 
@@ -80,8 +83,10 @@ class Session {
   // Whether launch() returns while the device computes.
   virtual bool asynchronous() const { return false; }
   // Whether a step may be launched while the one before is not collected, with tokens that the
-  // device took from that one's results: those with candidates. collect() gives the older first.
+  // device drew from that one's results: those with candidates. collect() gives the older first.
   virtual bool chains() const { return false; }
+  // Whether they may be others than the likeliest.
+  virtual bool draws() const { return false; }
   // Gives up the results of what was launched and not collected.
   virtual void forget() {}
   // How many candidates of a row a device can bring; 0: no `scales` may be given.

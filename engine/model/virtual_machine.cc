@@ -73,8 +73,12 @@ VirtualMachine::VirtualMachine(const ffi::Function& executable, DLDevice device)
   }
 }
 
+ffi::Optional<ffi::Function> VirtualMachine::find(const std::string& name) const {
+  return module_->GetFunction(name);
+}
+
 ffi::Function VirtualMachine::function(const std::string& name) const {
-  auto found = module_->GetFunction(name);
+  auto found = find(name);
   if (!found.has_value()) {
     throw Error(WHERRY_INCOMPATIBLE, concat("the library has no function \"", name, "\""));
   }

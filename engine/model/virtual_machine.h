@@ -28,6 +28,8 @@ class VirtualMachine {
 
   // Throws WHERRY_INCOMPATIBLE if the library has no such function.
   ffi::Function function(const std::string& name) const;
+  // Null if it has none.
+  ffi::Optional<ffi::Function> find(const std::string& name) const;
 
  private:
   ffi::Module module_;

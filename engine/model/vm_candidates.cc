@@ -12,6 +12,7 @@ namespace {
 
 // Of a row, behind its ids and logits; see targets/kernels/gpu/candidates.py.
 enum Tail { kFound, kTotal, kScaledTotal, kValid, kTail };
+constexpr int64_t kHow = 5;  // numbers of a choice; see targets/kernels/gpu/choice.py
 
 constexpr DLDataType kFloat32{kDLFloat, 32, 1};
 constexpr DLDataType kUint32{kDLUInt, 32, 1};
@@ -24,15 +25,18 @@ double as_float(uint32_t bits) {
 
 }  // namespace
 
-VmCandidates::VmCandidates(ffi::Function function, const Metadata& metadata, int64_t logit_rows,
-                           DLDevice device)
+VmCandidates::VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> choice,
+                           const Metadata& metadata, int64_t logit_rows, DLDevice device)
     : function_(std::move(function)),
+      choice_(std::move(choice)),
       count_(metadata.candidates),
       vocab_(metadata.vocab_size),
       relative_error_(metadata.candidates_error),
-      scales_(logit_rows, kFloat32, device) {}
+      scales_(logit_rows, kFloat32, device),
+      how_(logit_rows * kHow, kFloat32, device) {}
 
-ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<float>& scales) {
+ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<float>& scales,
+                                 const std::vector<Choice>& choices) {
   std::vector<float> wanted = scales;
   std::replace(wanted.begin(), wanted.end(), 0.0f, 1.0f);
   if (wanted != used_) {  // steps of the same requests have the same: nothing goes to the device
@@ -40,11 +44,31 @@ ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<fl
     scales_there_ = scales_.view(wanted);
     used_ = std::move(wanted);
   }
-  return function_(logits, scales_there_).cast<ffi::Tensor>();
+  auto packed = function_(logits, scales_there_).cast<ffi::Tensor>();
+  bool likeliest = std::all_of(choices.begin(), choices.end(),
+                               [](const Choice& choice) { return choice.likeliest(); });
+  if (likeliest || !choice_.has_value()) return packed;
+  std::vector<float> how;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const Choice& choice = choices[i];
+    how.insert(how.end(), {used_[i], choice.place, static_cast<float>(choice.top_k), choice.top_p,
+                           choice.min_p});
+  }
+  const int64_t shape[] = {static_cast<int64_t>(choices.size()), kHow}, strides[] = {kHow, 1};
+  ffi::Tensor there =
+      how_.view(how).as_strided(ffi::ShapeView(shape, 2), ffi::ShapeView(strides, 2));
+  return (*choice_)(packed, there).cast<ffi::Tensor>();
+}
+
+// Behind all else if it was drawn, else the likeliest comes first.
+int64_t VmCandidates::chosen_at(const ffi::Tensor& packed, int64_t row) {
+  const int64_t columns = packed.size(1);
+  return row * columns + (columns % 2 == 0 ? 0 : columns - 1);
 }
 
 std::vector<Candidates> VmCandidates::read(const ffi::Tensor& host, int64_t rows) {
-  const int64_t columns = 2 * count_ + kTail;
+  const bool drawn = host.ndim() == 2 && host.size(1) % 2 != 0;
+  const int64_t columns = 2 * count_ + kTail + (drawn ? 1 : 0);
   const std::string has = describe(host.dtype(), shape_of(host));
   const std::string wanted = describe(kUint32, {rows, columns});
   if (has != wanted || !host.IsContiguous()) {
@@ -62,7 +86,7 @@ std::vector<Candidates> VmCandidates::read(const ffi::Tensor& host, int64_t rows
     int64_t found = tail[kValid] != 0 ? std::min<int64_t>(tail[kFound], count_) : 0;
     result.push_back({reinterpret_cast<const int32_t*>(ids), logits, found, vocab_,
                       as_float(tail[kTotal]), as_float(tail[kScaledTotal]), relative_error_,
-                      static_cast<int32_t>(ids[0])});
+                      static_cast<int32_t>(first[chosen_at(host, row)])});
   }
   return result;
 }

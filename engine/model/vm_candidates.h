@@ -15,12 +15,19 @@ namespace wherry {
 class VmCandidates {
  public:
   // `function`: of the library; metadata.candidates is more than 0.
-  VmCandidates(ffi::Function function, const Metadata& metadata, int64_t logit_rows,
-               DLDevice device);
+  // choice: the library's, or null.
+  VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> choice,
+               const Metadata& metadata, int64_t logit_rows, DLDevice device);
 
-  // Starts the work on logits [m, vocab] of the device; scales [m], 0 where none are wanted. The
-  // result, which has to be read back.
-  ffi::Tensor launch(const ffi::Tensor& logits, const std::vector<float>& scales);
+  // Starts the work on logits [m, vocab] of the device; scales [m], 0 where none are wanted;
+  // choices [m] or none. The result, which has to be read back.
+  ffi::Tensor launch(const ffi::Tensor& logits, const std::vector<float>& scales,
+                     const std::vector<Choice>& choices);
+
+  // Whether tokens can be drawn there, by others than `likeliest` choices.
+  bool draws() const { return choice_.has_value(); }
+  // Where in a result the token of a row is.
+  static int64_t chosen_at(const ffi::Tensor& packed, int64_t row);
 
   // Of that result, read back: for each row its candidates, valid until the next call. A row that
   // cannot be sampled from has none. Throws WHERRY_INCOMPATIBLE.
@@ -28,9 +35,10 @@ class VmCandidates {
 
  private:
   const ffi::Function function_;
+  const ffi::Optional<ffi::Function> choice_;
   const int64_t count_, vocab_;
   const double relative_error_;
-  Staging scales_;
+  Staging scales_, how_;
   std::vector<float> used_, logits_;
   ffi::Tensor scales_there_, host_;
 };

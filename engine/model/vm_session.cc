@@ -52,7 +52,7 @@ class Inputs {
     std::copy(views_.begin(), views_.end(), arguments.begin());
     for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
       if (batch.chosen_from[i] < 0) continue;
-      copy_tensor(element_of(packed, batch.chosen_from[i] * packed.size(1)),
+      copy_tensor(element_of(packed, VmCandidates::chosen_at(packed, batch.chosen_from[i])),
                   element_of(views_[tokens_], static_cast<int64_t>(i)));
     }
   }
@@ -105,7 +105,8 @@ class VmSession : public Session {
       entries_.emplace_back(entry, vm_.function(name_of(entry)));
     }
     if (metadata.candidates > 0) {
-      candidates_.emplace(vm_.function("candidates"), metadata, limits.logit_rows, shared_->device);
+      candidates_.emplace(vm_.function("candidates"), vm_.find("choice"), metadata,
+                          limits.logit_rows, shared_->device);
     }
     for (const StateSpec& spec : metadata.state) {
       std::vector<int64_t> shape = spec.shape;
@@ -136,7 +137,7 @@ class VmSession : public Session {
       flight.result = std::move(result).cast<ffi::Tensor>();
       check_result(flight);
       if (candidates_ && !batch.scales.empty()) {
-        flight.packed = candidates_->launch(flight.result, batch.scales);
+        flight.packed = candidates_->launch(flight.result, batch.scales, batch.choices);
       }
       // Our plugins hold commands back until somebody waits.
       if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
@@ -181,6 +182,7 @@ class VmSession : public Session {
 
   // What TVM's own devices copy to the host waits for all that they were asked for.
   bool chains() const override { return candidates_ && plugin_ && plugin_->take.has_value(); }
+  bool draws() const override { return chains() && candidates_->draws(); }
   void forget() override {
     flights_.clear();
     collected_ = Flight();

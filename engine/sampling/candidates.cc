@@ -53,6 +53,12 @@ float CandidateSampler::scale(const SamplingInput& input, bool masked, int64_t c
   return scale <= kMost ? scale : 0;
 }
 
+Choice CandidateSampler::choice(const SamplingParams& params, int64_t index) {
+  if (params.temperature == 0) return {};
+  double place = uniform(params.seed, static_cast<uint64_t>(index), Stream::kToken);
+  return {static_cast<float>(place), params.top_k, params.top_p, params.min_p};
+}
+
 std::optional<Sample> CandidateSampler::sample(const SamplingInput& input,
                                                const Candidates& candidates) {
   const SamplingParams& params = input.params;

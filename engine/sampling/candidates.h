@@ -31,6 +31,9 @@ class CandidateSampler {
   // The scale for which `count` candidates are to be asked for, so that sample() may do; 0: the
   // whole row is needed.
   static float scale(const SamplingInput& input, bool masked, int64_t count);
+  // How a device draws the token with this number in the output, where scale() is not 0. What it
+  // finds is most likely what sample() says.
+  static Choice choice(const SamplingParams& params, int64_t index);
 
  private:
   // Index of a candidate, if the row's sum were `mass`.

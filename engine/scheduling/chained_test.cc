@@ -185,6 +185,26 @@ TEST(requests_whose_token_only_the_host_finds_are_waited_for) {
   CHECK_EQ(bench.engine.stats().chained_steps, 0u);
 }
 
+TEST(a_device_draws_with_the_requests_own_numbers) {
+  FakeOptions options = chaining();
+  options.draws = true;
+  options.sharpness = 4;
+  Bench bench("{}", options);
+  wherry_params sampled = greedy(40), cut = greedy(40);
+  sampled.temperature = 0.7f;
+  sampled.seed = 5;
+  cut.temperature = 1.2f;
+  cut.top_p = 0.6f;
+  cut.top_k = 30;
+  bench.add(1, sampled);
+  bench.add(2, cut);
+  bench.run();
+  CHECK(bench.tokens[1] == bench.expected(sampled));
+  CHECK(bench.tokens[2] == bench.expected(cut));
+  CHECK(bench.engine.stats().chained_steps > 30);
+  CHECK(bench.engine.stats().vain_rows < 5);
+}
+
 TEST(who_comes_meanwhile_gets_the_step_after_the_next) {
   Bench bench(R"({"max_batch": 2, "max_slowdown": 1000})");
   bench.add(1, greedy(40));

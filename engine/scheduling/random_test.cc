@@ -138,7 +138,9 @@ class Storm {
   }
 
   void make_plain(Recipe& recipe) {
-    recipe.params.temperature = 0;
+    if (!options_.draws) recipe.params.temperature = 0;
+    if (dice_.one_in(3)) recipe.params.top_p = 0.8f;
+    if (dice_.one_in(4)) recipe.params.top_k = 1 + dice_.below(20);
     recipe.params.repetition_penalty = 1;
     recipe.params.max_drafts = 0;
     recipe.mask_seed = 0;
@@ -320,6 +322,15 @@ TEST(with_steps_that_are_launched_before_the_last_one_was_read) {
   CHECK(stats.vain_rows > 300);
   CHECK(stats.preemptions > 50);
   CHECK(stats.cached_tokens > 5000);
+}
+
+TEST(with_tokens_that_the_device_draws) {
+  FakeOptions options = chaining();
+  options.draws = true;
+  Storm storm(options, kTiny, false, 15, 0.95);
+  storm.run(6000);
+  CHECK(storm.stats().chained_steps > 1000);
+  CHECK(storm.stats().vain_rows > 300);
 }
 
 TEST(chained_steps_beside_every_feature) {

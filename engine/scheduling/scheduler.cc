@@ -92,7 +92,7 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
 bool Scheduler::can_follow(const PlannedRows& entry) const {
   const Request& request = *entry.request;
   bool guesses = entry.most_guesses > 0 || !entry.guesses.empty();
-  return entry.likeliest && entry.error.empty() && !guesses &&
+  return entry.device_draws && entry.error.empty() && !guesses &&
          !request.drafts.may_guess(own_drafts(request));
 }
 

@@ -33,11 +33,13 @@ struct PlannedRows {
   bool forced = false;           // by a mask: they are right
   std::string error;             // why the request ends; empty: it goes on
   int64_t results = 0;           // rows of the results that are its own, in the plan's order
-  bool likeliest = false;        // its token is that of the row, which a device can take itself
+  bool device_draws = false;     // its token, so that its next row needs no host
   int32_t chosen_from = -1;      // row of the results of the step before whose token its row has
 
   // Whether a token is drawn from its last row: all of the request's tokens are computed then.
   bool draws() const { return chosen_from >= 0 || rows == request->pending(); }
+  // Number of the token in the output that its first row of these gives.
+  int64_t next_output() const { return request->output_size() + (chosen_from >= 0 ? 1 : 0); }
 };
 
 struct Plan {
@@ -81,7 +83,8 @@ class Scheduler {
 
   // The step after the one that is under way, if it is known but for tokens that the device itself
   // can take from that one: a row for each request that goes on. Else an empty plan: somebody waits
-  // whose rows are not in that step, a token is not simply the likeliest, or pages are short.
+  // whose rows are not in that step, a token needs the host (CandidateSampler::scale), or pages are
+  // short.
   Plan follow(const RequestQueues& queues, const Plan& under_way);
 
   uint64_t preemptions() const { return preemptions_; }

@@ -128,13 +128,21 @@ void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
     bool masked = request.mask != nullptr;
     float scale = samples ? CandidateSampler::scale(request.sampling(), masked, count) : 0;
     some = some || scale > 0;
-    entry.likeliest = scale > 0 && request.params.temperature == 0;
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(entry.results - sampled), 0.0f);
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(sampled), scale);
+    Choice choice = CandidateSampler::choice(request.params, entry.next_output());
+    entry.device_draws = scale > 0 && (session_->draws() || choice.likeliest());
+    if (session_->chains()) {
+      batch.choices.resize(batch.scales.size());
+      if (entry.device_draws) batch.choices.back() = choice;
+    }
   }
   bool nobody = batch.scales.empty();  // then there is a row that nobody looks at
   if (nobody) batch.scales.assign(batch.logit_rows.size(), 1.0f);
-  if (!some && !nobody) batch.scales.clear();
+  if (session_->chains()) batch.choices.resize(batch.scales.size());
+  if (some || nobody) return;
+  batch.scales.clear();
+  batch.choices.clear();
 }
 
 bool Stepper::ready(Plan& plan) {

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "sampling/draw.h"
 #include "sampling/rng.h"
+#include "sampling/truncation.h"
 #include "scheduling/request.h"
 #include "support/error.h"
 #include "testing/fake_candidates.h"
@@ -124,6 +126,7 @@ class FakeSession : public Session {
   bool ask(int64_t i) override { return asked_.insert(i).second; }
 
   bool chains() const override { return model_.options.chains; }
+  bool draws() const override { return model_.options.draws; }
   void forget() override { flights_.clear(); }
   bool asynchronous() const override { return model_.options.asynchronous; }
   int64_t most_candidates() const override { return model_.options.candidates; }
@@ -197,16 +200,24 @@ class FakeSession : public Session {
     for (size_t i = 0; i < batch.scales.size(); ++i) {
       const float* row = row_at(flight, i);
       flight.made.emplace_back(row, columns(flight.entry), model_.options, batch.scales[i]);
-      flight.chosen.push_back(choose(row, flight.made.back().view(), batch.scales[i]));
+      if (!chains()) continue;
+      Choice choice = i < batch.choices.size() ? batch.choices[i] : Choice();
+      flight.chosen.push_back(choose(row, flight.made.back().view(), batch.scales[i], choice));
     }
   }
 
-  // The likeliest token where it is wanted, and now and then another one, as a guess may be.
-  int32_t choose(const float* row, const Candidates& made, float scale) const {
+  // What sampling gives where the request's own numbers are asked for, and now and then another
+  // one, as a guess may be.
+  int32_t choose(const float* row, const Candidates& made, float scale, const Choice& choice) {
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(row[0])));
     bool wrong = uniform(seed, 2) < model_.options.wrong_choices;
     if (scale == 0 || made.count == 0) return 0;
-    return made.ids[wrong ? made.count - 1 : 0];
+    if (wrong) return made.ids[made.count - 1];
+    truncation_.start(row, model_.metadata().vocab_size, made.logits[0], scale, -1);
+    if (choice.top_k > 0) truncation_.top_k(choice.top_k);
+    if (choice.top_p < 1) truncation_.top_p(choice.top_p);
+    if (choice.min_p > 0) truncation_.min_p(choice.min_p);
+    return draw_.from(truncation_, static_cast<double>(choice.place)).token;
   }
 
   int64_t columns(Entry entry) const {
@@ -346,6 +357,8 @@ class FakeSession : public Session {
   int64_t page_size_;
   std::vector<std::vector<Slot>> groups_;
   std::vector<State> states_;
+  Truncation truncation_;
+  Draw draw_;
   std::deque<std::function<void()>> later_;
   std::deque<std::shared_ptr<Flight>> flights_;  // launched and not collected
   std::shared_ptr<Flight> collected_;            // the last one that was

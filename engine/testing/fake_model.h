@@ -29,6 +29,7 @@ struct FakeOptions {
   uint64_t seed = 0;          // of another model with the same vocabulary
   bool asynchronous = false;  // computes as late as it may
   bool chains = false;        // takes a step before the last one is collected; with `candidates`
+  bool draws = false;         // and others than the likeliest tokens for it
   double wrong_choices = 0;   // share of the tokens that it then chooses and sampling does not
   int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
   double error = 0;           // relative, of their sums

@@ -12,6 +12,7 @@ from .specs import (
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
+    ChoiceSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
@@ -31,6 +32,7 @@ FUSED: dict[str, Any] = {
     "paged_attention": PagedAttentionSpec,
     "qkv_attention": QkvAttentionSpec,
     "candidates": CandidatesSpec,
+    "choice": ChoiceSpec,
 }
 
 

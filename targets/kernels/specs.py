@@ -330,6 +330,16 @@ class CandidatesSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceSpec(_Record):
+    """A token of each row, from its candidates."""
+
+    count: int = 128  # candidates of a row
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QkvAttentionSpec(_Record):
     """A linear whose result is qkv, and the attention over it."""
 

@@ -55,7 +55,7 @@ def core_of(folder, **config):
         core.close()
 
 
-def run(folder, requests, **config):
+def run(folder, requests, finish=Finish.LENGTH, **config):
     """Of each request its events, all in one batch; and the counters."""
     rng = np.random.default_rng(1)
     with core_of(folder, **config) as core:
@@ -68,7 +68,7 @@ def run(folder, requests, **config):
             events = core.wait_events(120_000)
             assert events, "no event for two minutes"
             for event in events:
-                assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
+                assert event.finish in (Finish.RUNNING, finish), event
                 told[event.id].append(event)
                 left -= event.finish != Finish.RUNNING
         return told, core.stats()
@@ -117,11 +117,35 @@ def test_what_takes_whole_rows_is_served_beside(folder):
 
 
 @pytest.mark.gpu
+def test_a_step_is_launched_before_the_last_one_was_read(folder):
+    """With tokens that the device takes itself: those of steps one by one, and of whole rows."""
+    plain = SamplingParams(temperature=0)
+    chained, stats = run(folder, [plain] * 3)
+    assert stats.chained_steps > 0.8 * stats.steps
+    assert stats.vain_rows == 0
+    other, waited = run(folder, [replace(plain, bias=WHOLE)] * 3)
+    assert waited.chained_steps == 0
+    for a, b in zip(chained, other, strict=True):
+        assert [e.token for e in a] == [e.token for e in b]
+    # Drawn with the requests' own numbers.
+    _, stats = run(folder, SETTINGS.values())
+    assert stats.chained_steps > 0.8 * stats.steps
+    assert stats.vain_rows < 0.05 * len(SETTINGS) * TOKENS
+    # Ends that the device does not know of.
+    stops = tuple({e.token for events in chained for e in events[20:22]})
+    told, stats = run(folder, [replace(plain, stop_ids=stops)] * 3, finish=Finish.STOP)
+    assert 0 < stats.vain_rows <= 3
+    assert stats.pages_free == stats.pages_total
+    for a, b in zip(told, chained, strict=True):
+        assert [e.token for e in a] == [e.token for e in b][: len(a)]
+
+
+@pytest.mark.gpu
 def test_requests_are_admitted_while_the_device_computes(folder):
     """Those that wait for a place change no token of the others, and have their own."""
     requests = [SamplingParams(temperature=0, user=i) for i in range(12)]
     told, stats = run(folder, requests, max_batch=4)
-    assert 0 < stats.overlapped_seconds < stats.host_seconds
+    assert 0 < stats.overlapped_seconds < stats.host_seconds + stats.sample_seconds
     alone, _ = run(folder, requests)
     for a, b in zip(told, alone, strict=True):
         assert [e.token for e in a] == [e.token for e in b]

@@ -127,21 +127,6 @@ def _float(bits: Any) -> Any:
     return T.reinterpret("float32", bits)
 
 
-class _Variable:
-    """A number of one thread that changes."""
-
-    def __init__(self, value: Any) -> None:
-        self._memory = e.private(1, str(value.ty.dtype))
-        self.set(value)
-
-    def set(self, value: Any) -> None:
-        T.buffer_store(self._memory, value, [0])
-
-    @property
-    def value(self) -> Any:
-        return self._memory[0]
-
-
 class _Block:
     """Emits what one block does."""
 
@@ -157,7 +142,7 @@ class _Block:
 
     def part(self, part: Any) -> None:
         """One part of a row."""
-        best, least = _Variable(_u32(0)), _Variable(_u32(2**32 - 1))
+        best, least = e.Variable(_u32(0)), e.Variable(_u32(2**32 - 1))
 
         def seen(_: Any, index: Any) -> None:
             key = e.let(self._key_of(index))
@@ -180,7 +165,7 @@ class _Block:
         """Of the part, relative to its own largest; at scale 1 and at the row's. Bits of them."""
         top = e.let(_finite(largest))
         scale = e.let(self.b["scales"][self.r])
-        sums = [_Variable(T.float32(0)) for _ in range(2)]
+        sums = [e.Variable(T.float32(0)) for _ in range(2)]
 
         def add(_: Any, index: Any) -> None:
             distance = e.let(self.b["logits"][self.r, index] - top)
@@ -225,7 +210,7 @@ class _Block:
     def _combined(self) -> tuple[Any, Any, list[Any]]:
         """Largest and least of the row, and the bits of its sums."""
         parts, threads = self.shape.parts, self.shape.threads
-        best, least = _Variable(_u32(0)), _Variable(_u32(2**32 - 1))
+        best, least = e.Variable(_u32(0)), e.Variable(_u32(2**32 - 1))
 
         def seen(part: Any) -> None:
             best.set(T.max(best.value, self._part_number(part, 0)))
@@ -235,7 +220,7 @@ class _Block:
         (largest,) = self._reduced([best.value], T.max)
         (lowest,) = self._reduced([least.value], T.min)
         top, scale = e.let(_finite(largest)), e.let(self.b["scales"][self.r])
-        sums = [_Variable(T.float32(0)) for _ in range(2)]
+        sums = [e.Variable(T.float32(0)) for _ in range(2)]
 
         def add(part: Any) -> None:
             distance = e.let(_finite(self._part_number(part, 0)) - top)
@@ -249,7 +234,7 @@ class _Block:
     def _threshold(self) -> Any:
         """The K-th largest of the groups' largest; 0 where there are fewer groups."""
         shape = self.shape
-        found = _Variable(_u32(0))
+        found = e.Variable(_u32(0))
         counts = e.private(2**_DIGIT - 1, "uint32")
         with T.serial(32 // _DIGIT) as i:
             shift = e.let(T.Cast("uint32", 32 - _DIGIT - _DIGIT * i))
@@ -271,11 +256,11 @@ class _Block:
     def _collect(self, threshold: Any) -> Any:
         """Write what reaches the threshold to shared memory, as far as there is room; how many."""
         threads = self.shape.threads
-        own = _Variable(_u32(0))
+        own = e.Variable(_u32(0))
         self._reaching(threshold, lambda _key, _index: own.set(own.value + _u32(1)))
         T.buffer_store(self._given, own.value, [self.t])
         e.barrier()
-        total, place = _Variable(_u32(0)), _Variable(_u32(0))
+        total, place = e.Variable(_u32(0)), e.Variable(_u32(0))
         with T.serial(threads) as k:
             count = e.let(self._given[k])
             place.set(place.value + T.Select(k < self.t, count, _u32(0)))
@@ -302,7 +287,7 @@ class _Block:
 
         def one(i: Any) -> None:
             key, index = e.let(self._keys[i]), e.let(self._ids[i])
-            rank = _Variable(_u32(0))
+            rank = e.Variable(_u32(0))
             with T.serial(T.Cast("int32", held)) as k:
                 other = e.let(self._keys[k])
                 before = T.Or(other > key, T.And(other == key, self._ids[k] < index))
@@ -351,20 +336,20 @@ class _Block:
 
         def some() -> None:
             first = e.let(e.div(self.t, _PARTIAL) * threads + e.mod(self.t, _PARTIAL))
-            left = _Variable(self._given[first])
+            left = e.Variable(self._given[first])
             with T.serial(threads // _PARTIAL - 1) as k:
                 left.set(op(left.value, self._given[first + (k + 1) * _PARTIAL]))
             T.buffer_store(self._left, left.value, [self.t])
 
         e.when(self.t < len(values) * _PARTIAL, some)
         e.barrier()
-        results = [_Variable(self._left[i * _PARTIAL]) for i in range(len(values))]
+        results = [e.Variable(self._left[i * _PARTIAL]) for i in range(len(values))]
         with T.serial(_PARTIAL - 1) as k:
             for i, result in enumerate(results):
                 result.set(op(result.value, self._left[i * _PARTIAL + k + 1]))
         return [e.let(result.value) for result in results]
 
-    def _sums(self, values: Sequence[_Variable]) -> list[Any]:
+    def _sums(self, values: Sequence[e.Variable]) -> list[Any]:
         """Emit the sums of each float32 over the block, in a fixed order; their bits."""
 
         def add(a: Any, b: Any) -> Any:

@@ -93,6 +93,23 @@ def let(value: Expr) -> Expr:
     return buffer[0]
 
 
+class Variable:
+    """A number of one thread that changes."""
+
+    def __init__(self, value: Expr) -> None:
+        self._memory = private(1, str(value.ty.dtype))
+        self.set(value)
+
+    def set(self, value: Expr) -> None:
+        """Emit the assignment."""
+        T.buffer_store(self._memory, value, [0])
+
+    @property
+    def value(self) -> Expr:
+        """What it is at this place of the code."""
+        return self._memory[0]
+
+
 def vector(buffer: Expr, *index: Expr) -> list[Expr]:
     """Emit one load of buffer[..., k : k + 4], k the last of `index`; the four elements.
 

@@ -12,6 +12,7 @@ from ..specs import (
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
+    ChoiceSpec,
     EmbeddingSpec,
     FusedLinearSpec,
     LinearSpec,
@@ -24,6 +25,7 @@ from ..specs import (
 from .attention import attention
 from .batch_table import batch_table
 from .candidates import MOST_VOCABULARY, candidates
+from .choice import choice
 from .elementwise import embedding, swiglu
 from .limits import GpuLimits
 from .linear import fused_linear, linear
@@ -99,6 +101,10 @@ class GpuKernels:
         None for larger vocabularies than its bound of the error is for.
         """
         return candidates(spec, self.limits) if spec.vocab <= MOST_VOCABULARY else None
+
+    def choice(self, spec: ChoiceSpec) -> FusedKernel:
+        """(packed u32 [m, 2 count + 4], how [m, 5], result u32 [m, 2 count + 5])."""
+        return choice(spec, self.limits)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """See `schedule`."""

@@ -1,0 +1,115 @@
+"""Which token a row's draw most likely gives, from its candidates: for the next step's rows.
+
+A guess: the host draws the same from the same candidates, in double precision and with proof
+(engine/sampling/candidates.h), and only its token counts. So float32 is enough here, and a draw
+beyond the candidates gives any token.
+
+A row of `how`: the scale of its logits, the place of its draw in [0, 1), top_k (0: all), top_p,
+min_p. A row of the result is the row of `packed` (candidates.py) and behind it the token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ..kernel_set import FusedKernel
+from ..specs import ChoiceSpec
+from . import emit as e
+from .candidates import TAIL
+from .limits import GpuLimits
+
+HOW = 5  # numbers of a row of `how`
+
+_HEAD = 64  # by rank; the draw's order of the others is another: Ranking::kFirst of the engine
+_FLOOR = -100.0  # of exponents
+
+
+def choice(spec: ChoiceSpec, limits: GpuLimits) -> FusedKernel:
+    """(packed u32 [m, 2 K + 4], how f32 [m, 5], result u32 [m, 2 K + 5])."""
+    columns = 2 * spec.count + TAIL
+    threads = min(128, limits.threads_per_block)
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        e.launch((sizes["m"],), threads, lambda row, t: _row(b, row, t, spec.count, threads))
+
+    func = e.prim_func(
+        [
+            ("packed", ("m", columns), "uint32"),
+            ("how", ("m", HOW), "float32"),
+            ("result", ("m", columns + 1), "uint32"),
+        ],
+        emit,
+    )
+    return FusedKernel(compute=func)
+
+
+def _float(bits: Any) -> Any:
+    return T.reinterpret("float32", bits)
+
+
+def _row(b: dict[str, Any], row: Any, thread: Any, count: int, threads: int) -> None:
+    packed, how, result = b["packed"], b["how"], b["result"]
+    weights = e.shared((count,))
+    scale = e.let(how[row, 0])
+    best = e.let(_float(packed[row, count]))
+
+    def weigh(i: Any) -> None:
+        exponent = (_float(packed[row, count + i]) - best) * scale
+        T.buffer_store(weights, T.exp(T.max(exponent, e.number(_FLOOR))), [i])
+
+    e.over(count, threads, thread, weigh)
+    e.over(
+        2 * count + TAIL,
+        threads,
+        thread,
+        lambda i: T.buffer_store(result, packed[row, i], [row, i]),
+    )
+    e.barrier()
+
+    def draw() -> None:
+        chosen = _drawn(packed, how, weights, row, count)
+        T.buffer_store(result, packed[row, chosen], [row, 2 * count + TAIL])
+
+    e.when(thread == 0, draw)
+
+
+def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
+    """Emit the stages in the order of the engine's sampler; the rank of the token."""
+    found = e.let(T.Cast("int32", packed[row, 2 * count]))
+    total = e.let(_float(packed[row, 2 * count + 2]))  # of the whole row
+    top_k, top_p, min_p = e.let(T.Cast("int32", how[row, 2])), how[row, 3], how[row, 4]
+    cuts = T.Or(top_k > 0, T.Or(top_p < T.float32(1), min_p > T.float32(0)))
+    some = e.let(T.Select(top_k > 0, T.min(top_k, found), found))
+    most = e.let(T.Select(cuts, some, T.min(found, T.int32(_HEAD))))
+    head = e.Variable(T.float32(0))
+    with T.serial(most) as i:
+        head.set(head.value + weights[i])
+    wanted = e.let(T.Select(top_k > 0, head.value, total) * top_p)
+
+    kept, end, going = e.Variable(T.float32(0)), e.Variable(T.int32(0)), e.Variable(T.int32(1))
+    with T.serial(most) as i:
+        weight = e.let(weights[i])
+        enough = T.And(top_p < T.float32(1), kept.value >= wanted)
+        stop = T.And(i > 0, T.Or(enough, weight < min_p))
+        going.set(T.Select(stop, T.int32(0), going.value))
+        kept.set(kept.value + T.Select(going.value > 0, weight, T.float32(0)))
+        end.set(end.value + going.value)
+    beyond = T.And(going.value > 0, top_p < T.float32(1))  # the cut is
+    cut_mass = T.Select(beyond, T.max(kept.value, wanted), kept.value)
+    mass = T.Select(cuts, cut_mass, T.max(total, kept.value))
+
+    rest, rank, done = (
+        e.Variable(how[row, 1] * mass),
+        e.Variable(T.int32(0)),
+        e.Variable(T.int32(0)),
+    )
+    with T.serial(end.value) as i:
+        weight = e.let(weights[i])
+        here = e.let(T.Cast("int32", T.And(done.value == 0, rest.value < weight)))
+        rank.set(T.Select(here > 0, T.Cast("int32", i), rank.value))
+        done.set(done.value + here)
+        rest.set(rest.value - weight)
+    last = T.Select(cuts, T.max(end.value - 1, 0), T.int32(0))  # rounding led past it
+    return e.let(T.Select(done.value > 0, rank.value, last))
