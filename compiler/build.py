@@ -147,6 +147,8 @@ def build_library(
             made = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
             storage = _storage(mod, program.entries + made)
             workspace, largest = sum(storage.elements()), max(storage, default=0)
+            if made:  # a step may be under way while the one before is read: two results
+                workspace += 4 * deployment.logit_rows * vocab_size
         on_phase(phase, mod)
 
     if target.toolchain and out:
