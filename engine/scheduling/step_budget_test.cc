@@ -155,12 +155,12 @@ TEST(disturbances_do_not_last) {
   machine.start_streams(4, 64);
   machine.decode(200);
   for (int i = 0; i < 5; ++i) machine.prompt(0, 4096, 512);
-  // 8 ms more are allowed than alone, where a row takes 0.1 to 0.5.
+  // 6 to 8 ms more are allowed than alone, where a row takes 0.1 to 0.5.
   std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
-  CHECK(steps.size() < 300);
+  CHECK(steps.size() < 350);
   std::sort(steps.begin(), steps.end());
   CHECK(steps.back() < 110);
-  CHECK(steps[steps.size() / 2] > 12);
+  CHECK(steps[steps.size() / 2] >= 8);
 }
 
 TEST(before_anything_is_known_a_prompt_gets_one_row) {

@@ -16,7 +16,7 @@ LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buf
 COUNT, HEAD, VOCAB = 128, 64, 3000
 
 
-@pytest.fixture(scope="module", params=[256, 32])
+@pytest.fixture(scope="module", params=[256, 64])
 def choose(build, request):
     """(packed, how) -> result."""
     limits = GpuLimits(threads_per_block=request.param, shared_memory_bytes=16384)
