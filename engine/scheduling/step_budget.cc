@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kMargin = 0.8;    // of the allowed time: steps vary
 constexpr double kFar = 1.5;        // times the allowed time: no larger number of rows fits
-constexpr double kRemember = 0.75;  // share of the old value in a moving average
+constexpr double kOldDraft = 0.75;  // share of the old value in a moving average
 constexpr double kCostUnknown = 0.1;
 
 }  // namespace
@@ -31,7 +31,7 @@ int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, i
 
 void StepBudget::record_draft(double seconds) {
   draft_seconds_ =
-      draft_seconds_ == 0 ? seconds : kRemember * draft_seconds_ + (1 - kRemember) * seconds;
+      draft_seconds_ == 0 ? seconds : kOldDraft * draft_seconds_ + (1 - kOldDraft) * seconds;
 }
 
 GuessCost StepBudget::guess_cost(const StepWork& running) const {
