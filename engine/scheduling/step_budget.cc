@@ -6,7 +6,7 @@ namespace wherry {
 
 namespace {
 
-constexpr double kMargin = 0.8;    // of the allowed time: steps vary
+constexpr double kMargin = 0.8;     // of the allowed time: steps vary
 constexpr double kFar = 1.5;        // times the allowed time: no larger number of rows fits
 constexpr double kOldDraft = 0.75;  // share of the old value in a moving average
 constexpr double kCostUnknown = 0.1;
