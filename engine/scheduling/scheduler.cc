@@ -36,11 +36,13 @@ Plan Scheduler::plan(RequestQueues& queues) {
   admit(queues, true, plan_.changes);
   choose_entry(queues);
   plan_.entry = last_;
-  Left left{limits_.max_rows, limits_.logit_rows, {}, {}};
+  Left left{limits_.max_rows, limits_.logit_rows, 0, {}, {}};
   for (const Request* request : queues.active) {  // they wait for a step of another kind, too
     if (request->state == RequestState::kRunning) left.running.add(request->computed, 1);
   }
   left.work = left.running;
+  auto unfinished = static_cast<int64_t>(queues.active.size() + queues.waiting.size());
+  left.prompts = std::min(unfinished, limits_.max_batch) - left.running.rows;
   if (plan_.entry == Entry::kForward) plan_running(queues, left);
   plan_prompts(queues, left);
   plan_guesses(left);
@@ -235,7 +237,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   if (cache_.recurrent() && request.computed < point) {
     rows = std::min(rows, point - request.computed);
   }
-  rows = budget_.prompt_rows(left.running, left.work, request.computed, rows);
+  rows = budget_.prompt_rows(left.running, left.work, left.prompts, request.computed, rows);
   while (rows > 0 && results_of(request, rows) > left.results) --rows;
   return rows;
 }

@@ -92,6 +92,7 @@ class Scheduler {
  private:
   struct Left {  // of the step that is planned
     int64_t rows, results;
+    int64_t prompts;         // that are there for it, or could be
     StepWork running, work;  // of running requests, and with what is planned beside them
   };
 

@@ -14,10 +14,11 @@ constexpr double kCostUnknown = 0.1;
 }  // namespace
 
 // The most rows that fit, though fewer may not: see StepTime.
-int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t position,
-                                int64_t most) const {
+int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
+                                int64_t position, int64_t most) const {
   if (running.rows == 0) return most;
-  const double allowed = max_slowdown_ * kMargin;
+  const double share = static_cast<double>(prompts) / static_cast<double>(running.rows);
+  const double allowed = (1 + (max_slowdown_ - 1) * std::max(1.0, share)) * kMargin;
   int64_t fit = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
   for (int64_t rows = 1; rows <= most; ++rows) {
     StepWork with = work;

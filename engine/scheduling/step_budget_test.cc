@@ -46,7 +46,8 @@ class Machine {
     std::vector<int64_t> steps;
     for (; begin < end; ++position_) {
       StepWork alone = running(), with = alone;
-      int64_t rows = budget_.prompt_rows(alone, alone, begin, std::min(chunk, end - begin));
+      int64_t rows =
+          budget_.prompt_rows(alone, alone, prompts_, begin, std::min(chunk, end - begin));
       CHECK(rows >= 1);
       with.add(begin, rows);
       double slowdown = seconds_(with) / seconds_(alone);
@@ -57,6 +58,8 @@ class Machine {
     }
     return steps;
   }
+
+  void set_prompts(int64_t count) { prompts_ = count; }  // that wait at once
 
   double worst() const { return worst_; }
   const StepBudget& budget() const { return budget_; }
@@ -71,7 +74,7 @@ class Machine {
 
   std::function<double(const StepWork&)> seconds_;
   StepBudget budget_;
-  int64_t streams_ = 0, position_ = 0;
+  int64_t streams_ = 0, position_ = 0, prompts_ = 1;
   double worst_ = 0;  // of the steps with more than the one row that a prompt always gets
 };
 
@@ -122,10 +125,26 @@ TEST(the_time_that_is_allowed_is_used) {
     machine.decode(50);
     machine.prompt(0, 2048, 100000);
     StepWork alone = machine.running(), with = alone;
-    int64_t rows = machine.budget().prompt_rows(alone, alone, 2048, 100000);
+    int64_t rows = machine.budget().prompt_rows(alone, alone, 1, 2048, 100000);
     with.add(2048, rows + 1);  // one more
     CHECK(rows == 1 || cost.of(with) > 0.78 * kSlowdown * cost.of(alone));
   }
+}
+
+TEST(prompts_have_the_share_of_requests_that_run) {
+  const Cost cost = kCosts[0];
+  auto steps = [&](int64_t streams, int64_t prompts) {
+    Machine machine([&](const StepWork& work) { return cost.of(work); });
+    machine.start_streams(streams, 64);
+    machine.decode(50);
+    machine.set_prompts(prompts);
+    auto found = static_cast<double>(machine.prompt(0, 40960, 100000).size());
+    double share = std::max(1.0, static_cast<double>(prompts) / static_cast<double>(streams));
+    CHECK(machine.worst() <= 1 + share);
+    return found;
+  };
+  CHECK_EQ(steps(4, 4), steps(4, 1));
+  CHECK(steps(4, 28) < steps(4, 4) / 5);
 }
 
 TEST(tiles_of_rows_are_filled) {
@@ -167,11 +186,11 @@ TEST(before_anything_is_known_a_prompt_gets_one_row) {
   StepBudget budget(kSlowdown);
   StepWork running;
   running.add(10, 1);
-  CHECK_EQ(budget.prompt_rows(running, running, 0, 512), 1);
-  CHECK_EQ(budget.prompt_rows({}, {}, 0, 512), 512);
+  CHECK_EQ(budget.prompt_rows(running, running, 1, 0, 512), 1);
+  CHECK_EQ(budget.prompt_rows({}, {}, 1, 0, 512), 512);
   StepWork work = running;
   work.add(0, 1);
-  CHECK_EQ(budget.prompt_rows(running, work, 0, 512), 0);  // another prompt got on
+  CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);  // another prompt got on
 }
 
 TEST(what_a_guess_costs) {
