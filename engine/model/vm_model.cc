@@ -59,6 +59,8 @@ void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
   problems.raise(WHERRY_INCOMPATIBLE, "the library is not what its metadata says");
 }
 
+}  // namespace
+
 // A library whose weights are being loaded.
 struct Opened {
   Opened(const std::string& lib, const std::string& device, const ModelOptions& options)
@@ -99,8 +101,6 @@ struct Opened {
   std::unique_ptr<VirtualMachine> vm;
   uint64_t hash = 0;  // of the library
 };
-
-}  // namespace
 
 std::shared_ptr<const Model> load_vm_model(const std::string& lib, const std::string& weights,
                                            const std::string& device, const ModelOptions& options) {
