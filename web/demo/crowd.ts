@@ -1,5 +1,5 @@
 /** Several conversations at once, to see the engine at work. */
-import { AbortedError, type Engine } from "../src/index.js";
+import { AbortedError, type Engine, type Timings } from "../src/index.js";
 import { element } from "./dom.js";
 import { speed } from "./format.js";
 
@@ -74,7 +74,7 @@ export class Crowd {
     );
     for await (const { choices, timings } of answer) {
       lane.add(choices[0]?.delta.content ?? "");
-      if (timings) lane.show("done", speed(timings.predicted_per_second));
+      if (timings) lane.end(timings);
     }
   }
 }
@@ -83,13 +83,14 @@ export class Crowd {
 class Lane {
   readonly item: HTMLLIElement;
   readonly #state = element("span", { class: "state" });
+  readonly #count = element("span");
   readonly #asked = element("div", { class: "asked" });
   readonly #text = element("span");
   #tokens = 0;
   #started = 0;
 
   constructor() {
-    const top = element("div", { class: "top" }, this.#state);
+    const top = element("div", { class: "top" }, this.#state, this.#count);
     const text = element("p", { class: "text" }, this.#text);
     this.item = element("li", { class: "lane" }, top, this.#asked, text);
   }
@@ -98,6 +99,7 @@ class Lane {
     this.#asked.textContent = prompt;
     this.#text.textContent = "";
     this.#tokens = 0;
+    this.#count.textContent = "";
     this.show("waiting", "reads");
   }
 
@@ -106,8 +108,14 @@ class Lane {
     if (this.#tokens === 0) this.#started = performance.now();
     this.#text.append(text);
     this.#tokens += 1;
+    this.#count.textContent = `${this.#tokens} tokens`;
     const seconds = (performance.now() - this.#started) / 1000;
     this.show("writing", seconds > 0.3 ? speed((this.#tokens - 1) / seconds) : "writes");
+  }
+
+  end({ predicted_n: written, predicted_per_second: rate, cache_n: cached }: Timings): void {
+    this.#count.textContent = `${written} tokens, ${cached} cached`;
+    this.show("done", speed(rate));
   }
 
   fail(reason: string): void {

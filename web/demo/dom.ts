@@ -49,10 +49,10 @@ export function describe(list: HTMLElement, rows: readonly (readonly [string, st
     );
   }
   list.querySelectorAll("dd").forEach((cell, index) => {
-    const [value = "", unit] = (rows[index]?.[1] ?? "").split("\u2009");
+    const [value = "", unit] = (rows[index]?.[1] ?? "").split("\u202f");
     if (cell.dataset["value"] === value + (unit ?? "")) return;
     cell.dataset["value"] = value + (unit ?? "");
-    cell.replaceChildren(value, ...(unit ? [" ", element("small", {}, unit)] : []));
+    cell.replaceChildren(value, ...(unit ? [element("small", {}, unit)] : []));
   });
 }
 

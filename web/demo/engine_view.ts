@@ -6,6 +6,8 @@ import { PagesGrid } from "./pages_grid.js";
 import { Plot } from "./plot.js";
 import type { Session } from "./session.js";
 
+const WINDOW_MS = 2500; // over which tokens a second are counted
+
 /** The second view: the batch, pages, prefix hits, and tokens a second. */
 export class EngineView {
   readonly #session: Session;
@@ -13,7 +15,7 @@ export class EngineView {
   readonly #plot = new Plot(byId("plot"));
   readonly #pages = new PagesGrid(byId("pages"));
   readonly #size = byId<HTMLInputElement>("crowd-size");
-  #before: { readonly tokens: number; readonly at: number } | undefined;
+  #seen: { readonly tokens: number; readonly at: number }[] = []; // of the last seconds
   #rate = 0;
 
   constructor(session: Session) {
@@ -30,7 +32,7 @@ export class EngineView {
     session.listen(({ kind }) => {
       if (kind !== "ready") this.stop();
       byId<HTMLButtonElement>("crowd-start").disabled = kind !== "ready";
-      this.#before = undefined;
+      this.#seen = [];
     });
     this.#tiles(undefined);
   }
@@ -45,22 +47,23 @@ export class EngineView {
   show(stats: EngineStats): void {
     const kept = Math.min(stats.pagesCached, stats.pagesFree);
     const used = stats.pagesTotal - stats.pagesFree;
-    this.#pages.show(used, kept, stats.pagesTotal);
-    byId("pages-note").textContent = `${stats.pagesTotal} pages of ${stats.pageSize} tokens`;
+    this.#pages.show(used, kept, stats.pagesTotal, stats.pageSize);
     byId("batch-note").textContent =
       `${stats.running} writing, ${stats.prefilling} reading, ${stats.waiting} waiting`;
     this.#tiles(stats);
   }
 
-  /** A second has passed: a new value of the curve. */
+  /** It is time for a new value of the curve. */
   tick(stats: EngineStats | undefined): void {
     const now = performance.now();
     if (stats) {
-      const { tokens, at } = this.#before ?? { tokens: stats.decodeTokens, at: now };
-      this.#rate = now > at ? (1000 * (stats.decodeTokens - tokens)) / (now - at) : 0;
-      this.#before = { tokens: stats.decodeTokens, at: now };
+      this.#seen = this.#seen.filter(({ at }) => now - at < WINDOW_MS);
+      this.#seen.push({ tokens: stats.decodeTokens, at: now });
     }
-    this.#plot.push(stats ? this.#rate : 0);
+    const [first] = this.#seen;
+    const seconds = first ? (now - first.at) / 1000 : 0;
+    this.#rate = stats && first && seconds > 0 ? (stats.decodeTokens - first.tokens) / seconds : 0;
+    this.#plot.push(this.#rate);
   }
 
   #toggle(): void {
@@ -78,12 +81,12 @@ export class EngineView {
   #tiles(stats: EngineStats | undefined): void {
     const share = stats ? stats.decodeTokens + stats.prefillTokens : 0;
     describe(byId("tiles"), [
-      ["Speed", `${number(this.#rate)}\u2009tokens/s`],
+      ["Speed", `${number(this.#rate)}\u202ftokens/s`],
       [
         "In the batch",
-        stats ? `${stats.running + stats.prefilling}\u2009of ${stats.openRequests}` : "–",
+        stats ? `${stats.running + stats.prefilling}\u202fof ${stats.openRequests}` : "–",
       ],
-      ["Prompts from the cache", stats ? percent(stats.cachedTokens, stats.promptTokens) : "–"],
+      ["Prefix hits", stats ? percent(stats.cachedTokens, stats.promptTokens) : "–"],
       ["Tokens a step", stats && stats.steps > 0 ? number(share / stats.steps) : "–"],
       stats && stats.dispatches > 0
         ? ["Kernels a step", String(stats.dispatches)]

@@ -1,4 +1,4 @@
-const THIN = "\u2009"; // between a number and its unit
+const THIN = "\u202f"; // between a number and its unit; no line breaks there
 
 /** Bytes with a unit that fits: "8.1 MiB". */
 export function bytes(count: number): string {

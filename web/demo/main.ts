@@ -5,6 +5,7 @@ import { type OfferedModel, offeredModels } from "./catalog.js";
 import { byId, describe, say } from "./dom.js";
 import { EngineView } from "./engine_view.js";
 import { bytes, percent, speed } from "./format.js";
+import { EACH_MS } from "./plot.js";
 import { ModelsView } from "./models_view.js";
 import { Session } from "./session.js";
 import { SettingsView } from "./settings.js";
@@ -73,23 +74,23 @@ function listenToKeys(chat: ChatView): void {
 function look(session: Session, chat: ChatView, engine: EngineView): void {
   let ticks = 0;
   setInterval(() => {
-    const second = ticks++ % (1000 / LOOK_MS) === 0;
+    const due = ticks++ % (EACH_MS / LOOK_MS) === 0;
     if (session.state.kind !== "ready") {
       describe(byId("numbers"), []);
-      if (second) engine.tick(undefined);
+      if (due) engine.tick(undefined);
       return;
     }
     const { model } = session.state;
     session.engine.stats().then(
       (stats) => {
-        if (second) engine.tick(stats);
+        if (due) engine.tick(stats);
         engine.show(stats);
         describe(byId("numbers"), [
           ["runs on", model.device === "webgpu" ? "GPU" : "CPU"],
           ["speed", chat.lastSpeed ? speed(chat.lastSpeed) : "–"],
           ["memory", bytes(stats.deviceBytes + stats.memoryBytes)],
           ["cache", percent(stats.pagesTotal - stats.pagesFree, stats.pagesTotal)],
-          ["prompts from the cache", percent(stats.cachedTokens, stats.promptTokens)],
+          ["prefix hits", percent(stats.cachedTokens, stats.promptTokens)],
         ]);
       },
       () => undefined, // it was unloaded meanwhile

@@ -3,10 +3,12 @@ import { number } from "./format.js";
 
 const WIDTH = 600;
 const HEIGHT = 220;
-/** Seconds that are shown. */
-export const SPAN = 60;
+/** Values that are shown: of one minute. */
+const SPAN = 120;
+/** Milliseconds between two of them. */
+export const EACH_MS = 60_000 / SPAN;
 
-/** A curve of one number over the last minute; a value a second. */
+/** A curve of one number over the last minute. */
 export class Plot {
   readonly #values: number[] = Array.from({ length: SPAN + 1 }, () => 0);
   readonly #area = svg("path", { class: "area" });

@@ -17,6 +17,7 @@ await build({
   absWorkingDir: fileURLToPath(demo),
   outdir: fileURLToPath(new URL(out.endsWith("/") ? out : `${out}/`, `file://${process.cwd()}/`)),
   bundle: true,
+  external: ["@mlc-ai/web-xgrammar"], // a megabyte: the page holds no answer to a schema
   splitting: true,
   chunkNames: "part-[hash]",
   format: "esm",
