@@ -25,12 +25,13 @@ export function missingFeatures(manifest: Manifest, adapter: GPUAdapter | undefi
   if (!adapter) return ["webgpu"];
   const wanted = manifest.target.device_features ?? [];
   const missing = wanted.filter((feature) => !adapter.features.has(feature));
-  const largest = manifest.memory.largest_weight ?? 0;
-  if (largest > adapter.limits.maxBufferSize) missing.push("maxBufferSize");
-  if (largest > adapter.limits.maxStorageBufferBindingSize) {
-    missing.push("maxStorageBufferBindingSize");
-  }
-  return missing;
+  const limits = Object.entries(manifest.target.device_limits ?? {});
+  const tooLow = limits.filter(([name, value]) => value > (limitOf(adapter, name) ?? 0));
+  return [...missing, ...tooLow.map(([name]) => name)];
+}
+
+function limitOf({ limits }: GPUAdapter, name: string): number | undefined {
+  return (limits as unknown as Readonly<Record<string, number | undefined>>)[name];
 }
 
 /** @throws MissingFeatureError naming all that no variant of a model can do without. */

@@ -14,6 +14,7 @@ import type {
 import type { ModelFolder } from "../weights/folder.js";
 import { ModelCache } from "../weights/model_cache.js";
 import type { Answer, Endpoint, Engine, RequestOptions } from "./engine.js";
+import { withCacheSize } from "./cache_size.js";
 import { requestAdapter, requestDevice } from "./gpu.js";
 import { type EngineStats, type LoadedModel, modelText } from "./loaded_model.js";
 import { masksOf } from "./masks.js";
@@ -95,7 +96,7 @@ export class MLCEngine implements Engine {
     name: string,
     folder: ModelFolder,
     adapter: GPUAdapter | undefined,
-    { progress, signal, limits }: LoadOptions,
+    { progress, signal, limits = {} }: LoadOptions,
   ): Promise<LoadedModel> {
     const { manifest } = folder;
     const device = deviceOf(folder);
@@ -108,7 +109,7 @@ export class MLCEngine implements Engine {
         ...(gpu && { gpu }),
         ...(progress && { progress }),
         ...(signal && { signal }),
-        ...(limits && { engine: limits }),
+        engine: withCacheSize(limits, manifest, gpu?.limits.maxStorageBufferBindingSize),
       });
     } catch (error) {
       gpu?.destroy();

@@ -25,12 +25,16 @@ export interface Manifest {
     readonly name: string;
     /** What the GPU needs beyond the least of its API: "shader-f16". */
     readonly device_features?: readonly string[];
+    /** Limits beyond the defaults of the specification: "maxBufferSize". */
+    readonly device_limits?: Readonly<Record<string, number>>;
   };
   /** Bytes. */
   readonly memory: {
     readonly weights?: number;
     readonly largest_weight?: number;
     readonly kv_per_token?: number;
+    /** Layers that keep keys and values; a number. */
+    readonly kv_layers?: number;
     readonly workspace?: number;
   };
   /** Tokens and requests. */
