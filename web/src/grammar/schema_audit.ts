@@ -2,16 +2,16 @@
 import { RequestError } from "../errors.js";
 import { isObject } from "../text/tokenizer.js";
 
-/** Enforced, with values that are no schemas. */
+/**
+ * Enforced, with values that are no schemas. Texts of a length or a pattern are not among them: the
+ * library's rules for these allow control characters, which JSON does not.
+ */
 const PLAIN = new Set([
   "type",
   "required",
   "enum",
   "const",
   "$ref",
-  "minLength",
-  "maxLength",
-  "pattern",
   "minimum",
   "maximum",
   "minItems",
