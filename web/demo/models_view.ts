@@ -58,8 +58,8 @@ export class ModelsView {
   }
 
   async #open(): Promise<void> {
-    await this.#fill();
     this.#dialog.showModal();
+    await this.#fill();
   }
 
   async #fill(): Promise<void> {
