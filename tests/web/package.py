@@ -34,7 +34,9 @@ def run(*command: str, cwd: Path = WEB, timeout: float = 600, **env: str) -> str
         timeout=timeout,
         check=False,
     )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    assert done.returncode == 0, (
+        f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    )
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The npm package: its own tests, the demo model in Node, its page in a browser, what `npm pack` gives."""
+"""The npm package: its tests, the demo model in Node, its page in a browser, what is packed."""
 
 from __future__ import annotations
 

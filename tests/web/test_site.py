@@ -105,5 +105,9 @@ def test_the_page_asks_nobody_else():
         text = path.read_text()
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
             assert wrong not in text, (path, wrong)
-    (policy,) = [line for line in (site.PAGE / "index.html").read_text().splitlines() if "default-src" in line]
+    (policy,) = [
+        line
+        for line in (site.PAGE / "index.html").read_text().splitlines()
+        if "default-src" in line
+    ]
     assert "default-src 'self'; script-src 'self' 'wasm-unsafe-eval';" in policy

@@ -39,8 +39,8 @@ MESSAGES = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "<b>Hi & bye</b> ü"},
 ]
-# Not in them, because @huggingface/jinja has them otherwise: {{ true }} is "true" there, 'ab' * 2 is
-# refused, and `break` forgets what its turn of the loop has written. No template known to us does so.
+# Not in them, because @huggingface/jinja has them otherwise: {{ true }} is "true" there, 'ab' * 2
+# is refused, and `break` forgets what its turn of the loop has written.
 _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
     (
         "{%- for message in messages %}\n    {{- '<|im_start|>' + message['role'] + '\\n' + "
@@ -54,7 +54,8 @@ _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
         {},
     ),
     (
-        "{{ bos_token }}{% if thinking is defined and thinking %}!{% endif %}{{ 'none' if tools is none }}",
+        "{{ bos_token }}{% if thinking is defined and thinking %}!{% endif %}"
+        "{{ 'none' if tools is none }}",
         {"thinking": True},
     ),
     ("{{ messages | length }}", {"messages": []}),
@@ -80,7 +81,11 @@ _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
         "{{ messages | map(attribute='role') | join(', ') }}{{ ' x ' | trim }}|{{ ' x '.strip() }}",
         {},
     ),
-    ("{{ 'a-b'.split('-')[1] }}{{ 'in' if 'b' in 'abc' }}{{ 'x' if nothing else 'y' }}{{ 7 // 2 }}", {}),
+    (
+        "{{ 'a-b'.split('-')[1] }}{{ 'in' if 'b' in 'abc' }}{{ 'x' if nothing else 'y' }}"
+        "{{ 7 // 2 }}",
+        {},
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ interface Platform {
   };
   readonly caches?: CacheStorage;
   readonly FileSystemFileHandle?: typeof FileSystemFileHandle;
+  readonly setImmediate?: (callback: () => void) => unknown; // Node
   readonly crypto: { readonly subtle?: SubtleCrypto };
 }
 

@@ -11,7 +11,9 @@ from .progress import shown
 
 
 @click.command("package")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...", shell_complete=completion.models)
+@click.argument(
+    "models", nargs=-1, required=True, metavar="MODEL...", shell_complete=completion.models
+)
 @click.option(
     "--target",
     "targets",

@@ -1,3 +1,5 @@
+import { platform } from "../platform.js";
+
 const waiting: (() => void)[] = [];
 let channel: MessageChannel | undefined;
 
@@ -6,7 +8,8 @@ let channel: MessageChannel | undefined;
  * channel, because browsers make timers wait for 4 ms.
  */
 export function nextTask(): Promise<void> {
-  if (typeof setImmediate === "function") return new Promise((resolve) => setImmediate(resolve));
+  const { setImmediate: soon } = platform;
+  if (soon) return new Promise((resolve) => soon(resolve));
   channel ??= opened();
   const { port2 } = channel;
   return new Promise((resolve) => {
