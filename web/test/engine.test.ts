@@ -53,7 +53,7 @@ async function engineOf(kind: Kind, ...cores: ScriptedCore[]): Promise<Engine> {
   const left = [...cores];
   const local = new MLCEngine({
     cache: ModelCache.inMemory(),
-    loadCore: () => Promise.resolve(left.shift() as ScriptedCore),
+    loadCore: () => Promise.resolve(left.shift() ?? new ScriptedCore(writes(""))),
   });
   const engine = kind === "on this thread" ? local : remote(local);
   for (const [k] of cores.entries()) {
@@ -142,7 +142,8 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       const content = chat.choices[1]?.logprobs?.content ?? [];
       assert.equal(content.map(({ token }) => token).join(""), "the cat");
       assert.equal(content[0]?.top_logprobs.length, 2);
-      assert.deepEqual(content[0]?.bytes, [...Buffer.from(content[0]?.token ?? "")]);
+      const [first] = content;
+      assert.deepEqual(first?.bytes, [...Buffer.from(first?.token ?? "")]);
       const completion = await engine.completions.create({ prompt: "x", logprobs: 1 });
       const { tokens = [], text_offset: offsets } = completion.choices[0]?.logprobs ?? {};
       assert.equal(tokens.join(""), completion.choices[0]?.text);
