@@ -12,18 +12,21 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test nightly lint native python installed docs format clean
+.PHONY: demo test nightly lint native python installed docs page format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
 
 test: lint native python installed
 
-lint: $(VENV)/.tested
+WEB := web/node_modules/.package-lock.json
+
+lint: $(VENV)/.tested $(WEB)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
+	npm run --silent --prefix web lint
 
 # The core and its C++ tests, and those that run threads under ThreadSanitizer; `nightly` runs all under
 # AddressSanitizer, too. A room is compiled as one file.
@@ -37,10 +40,10 @@ native: $(VENV)/.tested
 	$(call tested,tsan)
 
 # On both cores; a file stays on one of them, so that its compiled models are made once.
-python: native
+python: native $(WEB)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
 
-nightly: native
+nightly: native $(WEB)
 	$(call tested,asan)
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadfile
 
@@ -52,14 +55,23 @@ installed: $(VENV)/.tested
 docs: $(VENV)/.tested
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 
-format: $(VENV)/.tested
+# The page that `wherry web` and `wherry package` bring along; a test compares it with its sources.
+page: $(WEB)
+	cd web && node scripts/bundle_page.js ../src/wherry/web/page
+
+format: $(VENV)/.tested $(WEB)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
+	npm run --silent --prefix web format
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(WEB): web/package.json web/package-lock.json
+	npm ci --silent --no-fund --no-audit --prefix web
+	touch $@
 
 # The core for browsers is built once, by `native`, and not for this wheel.
 $(VENV)/.installed: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF

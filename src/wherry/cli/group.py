@@ -48,6 +48,8 @@ COMMANDS = {
     "ps": "ps",
     "convert": "compile",
     "compile": "compile",
+    "package": "package",
+    "web": "web",
     "list": "listing",
     "rm": "removal",
     "cache": "removal",

@@ -1,0 +1,126 @@
+"""A site: the page, compiled folders, and `models.json`, the list of them that the page reads.
+
+    index.html, page.js, worker.js, ...   the page: web/demo, bundled
+    models.json                           {"schema": 1, "models": [{"name", "folders", "bytes"}]}
+    models/NAME-TARGET/                   compiled folders
+
+`folders` are variants of one model: the browser takes the first that its device can run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact import MANIFEST, Manifest, read_manifest
+from wherry.errors import ArtifactError, UsageError, listing
+
+INDEX = "models.json"
+MODELS = "models"  # the folder of compiled ones
+TARGETS = ("webgpu", "wasm")  # what a browser runs, the more demanding first
+PAGE = Path(__file__).parent / "page"  # made by `make page`
+_SCHEMA = 1
+
+
+def index_of(folders: Mapping[str, Path]) -> dict[str, Any]:
+    """The content of `models.json`.
+
+    Args:
+        folders: address on the site, with "/" at its end -> compiled folder.
+
+    Raises:
+        ArtifactError: a folder is not a compiled one.
+        UsageError: one was compiled for another target.
+    """
+    named: defaultdict[str, list[tuple[str, Manifest]]] = defaultdict(list)
+    for address, folder in folders.items():
+        manifest = read_manifest(folder)
+        _check_target(folder, manifest)
+        named[manifest.name].append((address, manifest))
+    return {"schema": _SCHEMA, "models": [_entry(name, all_) for name, all_ in named.items()]}
+
+
+def _entry(name: str, variants: list[tuple[str, Manifest]]) -> dict[str, Any]:
+    ordered = sorted(variants, key=lambda v: _demands(v[1]))
+    first = ordered[0][1]
+    return {
+        "name": name,
+        "folders": [address for address, _ in ordered],
+        "bytes": sum(record.size for record in first.files.values()),
+    }
+
+
+def _demands(manifest: Manifest) -> tuple[int, int]:
+    """Less is more demanding: it comes first."""
+    kind = TARGETS.index(str(manifest.target["name"]))
+    return kind, -len(manifest.target.get("device_features", ()))
+
+
+def _check_target(folder: Path, manifest: Manifest) -> None:
+    name = str(manifest.target["name"])
+    if name not in TARGETS:
+        raise UsageError(
+            f"{folder} was compiled for {name}, which no browser runs. Type: "
+            f"wherry compile MODEL --target {TARGETS[0]} -o DIR"
+        )
+
+
+def folders_in(place: Path) -> dict[str, Path]:
+    """The compiled folders of a place, by their addresses on a site: itself, or those in it.
+
+    Raises:
+        ArtifactError: there are none.
+    """
+    if (place / MANIFEST).is_file():
+        return {f"{MODELS}/{place.resolve().name}/": place}
+    found = [path for path in sorted(place.iterdir()) if (path / MANIFEST).is_file()]
+    if not found:
+        raise ArtifactError(
+            f"{place} is no site (index.html), no compiled model ({MANIFEST}), and has none in it. "
+            f"Type: wherry compile MODEL --target {TARGETS[0]} -o {place}"
+        )
+    return {f"{MODELS}/{path.name}/": path for path in found}
+
+
+def write_index(site: Path, folders: Mapping[str, Path]) -> None:
+    """Write `models.json`; raises as `index_of`."""
+    text = json.dumps(index_of(folders), indent=2) + "\n"
+    (site / INDEX).write_text(text, encoding="utf-8")
+
+
+def copy_page(site: Path) -> None:
+    """Put the page into a site."""
+    for path in page_files():
+        shutil.copyfile(path, site / path.name)
+
+
+def page_files() -> list[Path]:
+    """The files of the page.
+
+    Raises:
+        ArtifactError: they are not there: a source tree in which it was not made.
+    """
+    files = sorted(PAGE.iterdir()) if PAGE.is_dir() else []
+    if not any(path.name == "index.html" for path in files):
+        raise ArtifactError(f"The page is not in {PAGE}. Type: make page")
+    return files
+
+
+def check_new(out: Path) -> None:
+    """Refuse to mix a site with other files.
+
+    Raises:
+        UsageError: the folder has files and is no site.
+    """
+    if not out.exists():
+        return
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
+    if names and INDEX not in names:
+        raise UsageError(
+            f"{out} has files and is no site:\n{listing(sorted(names), 5)}\n"
+            "Choose another folder: -o DIR"
+        )

@@ -1,0 +1,107 @@
+"""The npm package: its tests, the demo model in Node, its page in a browser, what is packed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from wherry.compiler.api import ensure_artifact
+from wherry.web import site
+
+from .browser import CHROMIUM
+from .conftest import ROOT, missing
+from .package import WEB, need_packages, run, served, tool
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """web/build: the package and its tests as JavaScript."""
+    need_packages()
+    run(tool("tsc"), "--noEmit", "false", "--outDir", "build", "--sourceMap")
+    run("node", "scripts/bundle_test.js", "grammar")
+    return WEB / "build"
+
+
+@pytest.fixture(scope="module")
+def place(tools, tmp_path_factory):
+    """A site with the demo model for CPUs."""
+    made = tmp_path_factory.mktemp("site")
+    folder = made / "models" / "demo"
+    ensure_artifact("demo", target="wasm", out=folder)
+    site.copy_page(made)
+    site.write_index(made, {"models/demo/": folder})
+    return made
+
+
+def test_its_own_tests(compiled):
+    tests = sorted(str(p) for p in (compiled / "test").glob("*.test.*js"))
+    assert len(tests) == len(list((WEB / "test").glob("*.test.ts")))
+    run("node", "--test", *tests)
+
+
+def test_the_demo_model(compiled, place):
+    tests = sorted(str(p) for p in (compiled / "test" / "with_model").glob("*.test.js"))
+    run("node", "--test", *tests, WHERRY_MODEL=str(place / "models" / "demo"))
+
+
+def test_the_page_is_what_its_sources_make(compiled, tmp_path):
+    run("node", "scripts/bundle_page.js", str(tmp_path))
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_bytes() for path in site.page_files()}
+    assert made == kept, "Type: make page"
+
+
+@pytest.mark.browser
+@pytest.mark.nightly  # half a minute of a browser's CPU
+def test_the_page(compiled, place):
+    if CHROMIUM is None:
+        missing("no Chromium: apt-get install chromium")
+    shots = ROOT / "build" / "screenshots"
+    shots.mkdir(parents=True, exist_ok=True)
+    with served(place) as url:
+        run(
+            "node",
+            "--test",
+            str(compiled / "test" / "page" / "page.test.js"),
+            WHERRY_SITE=url,
+            WHERRY_SHOTS=str(shots),
+            CHROMIUM=CHROMIUM,
+        )
+    assert {p.stem for p in shots.iterdir()} >= {"hello", "chat", "engine-dark", "engine-phone"}
+
+
+@pytest.fixture
+def installed(compiled, tmp_path):
+    """A project that has what `npm pack` gives, beside what it depends on."""
+    packed = run("npm", "pack", "--silent", "--pack-destination", str(tmp_path)).split()[-1]
+    shutil.unpack_archive(tmp_path / packed, tmp_path, "gztar")
+    modules = tmp_path / "node_modules"
+    modules.mkdir()
+    (tmp_path / "package").rename(modules / "wherry")
+    for name in ("@huggingface", "@mlc-ai", "hash-wasm", "@types", "@webgpu"):
+        (modules / name).symlink_to(WEB / "node_modules" / name)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    return tmp_path
+
+
+def test_what_npm_packs_runs_the_readme(installed, place):
+    code = re.findall(r"```ts\n(.*?)```", (WEB / "README.md").read_text(), re.DOTALL)
+    files = {f.relative_to(installed).as_posix() for f in installed.rglob("wherry/**/*")}
+    assert "node_modules/wherry/dist/index.d.ts" in files
+    assert not [f for f in files if "/test/" in f or f.endswith("tsconfig.json")]
+    (example,) = [text for text in code if "engine.load(" in text]
+    assert len(example.splitlines()) <= 10
+    for number, text in enumerate(code):
+        (installed / f"example{number}.ts").write_text(text)
+    options = ("--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck")
+    types = ("--types", "@webgpu/types", "--noEmitOnError", "--rewriteRelativeImportExtensions")
+    sources = [f"example{number}.ts" for number in range(len(code))]
+    run(tool("tsc"), *options, *types, *sources, cwd=installed)
+    with served(place) as url:
+        script = installed / f"example{code.index(example)}.js"
+        script.write_text(script.read_text().replace("https://example.org/", url))
+        said = run("node", str(script), cwd=installed)
+    assert said.startswith("demo runs on wasm\n")
+    assert "Paris" in said.replace("\n", "")

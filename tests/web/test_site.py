@@ -1,0 +1,113 @@
+"""What a site has, and how `wherry web` serves it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from starlette.testclient import TestClient
+
+from wherry.errors import ArtifactError, UsageError
+from wherry.web import server, site
+
+from ..support import artifacts
+
+WEBGPU = {"kind": "webgpu", "name": "webgpu"}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Compiled folders: three variants of one model, and another."""
+    targets = {
+        "a-wasm": {"kind": "llvm", "name": "wasm"},
+        "a-webgpu": WEBGPU,
+        "a-webgpu-f16": WEBGPU | {"device_features": ["shader-f16"]},
+        "b": WEBGPU,
+    }
+    for name, target in targets.items():
+        (tmp_path / name).mkdir()
+        artifacts.write(tmp_path / name, name=name[0], target=target)
+    return tmp_path
+
+
+def client(place):
+    return TestClient(server.app_of(place))
+
+
+def test_the_index_groups_variants_the_most_demanding_first(folders):
+    index = site.index_of(site.folders_in(folders))
+    assert index["schema"] == 1
+    assert [m["name"] for m in index["models"]] == ["a", "b"]
+    names = ["a-webgpu-f16", "a-webgpu", "a-wasm"]
+    assert index["models"][0]["folders"] == [f"models/{name}/" for name in names]
+    assert index["models"][1]["bytes"] == sum(map(len, artifacts.CONTENT.values()))
+
+
+def test_a_folder_of_models_is_served_with_the_page(folders):
+    web = client(folders)
+    page = web.get("/")
+    assert page.status_code == 200 and "<title>Wherry</title>" in page.text
+    assert page.headers["content-type"].startswith("text/html")
+    listed = web.get("/models.json").json()["models"]
+    for model in listed:
+        for folder in model["folders"]:
+            assert web.get(f"/{folder}wherry.json").json()["name"] == model["name"]
+    assert web.get("/models/none/wherry.json").status_code == 404
+    assert web.get("/models/b/../../secret").status_code == 404
+
+
+def test_headers_types_and_ranges(folders):
+    web = client(folders / "b")
+    answer = web.get("/models/b/params_shard_0.bin", headers={"Range": "bytes=3-"})
+    assert (answer.status_code, answer.content) == (206, b"ghts")
+    for path in ("/", "/models.json", "/models/b/wherry.json", "/nothing"):
+        headers = web.get(path).headers
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-embedder-policy"] == "require-corp"
+        assert headers["cache-control"] == "no-cache"
+    assert web.get("/page.js").headers["content-type"].startswith("text/javascript")
+    assert web.get("/worker.js").status_code == 200
+    (folders / "b" / "model.wasm").write_bytes(b"")
+    assert web.get("/models/b/model.wasm").headers["content-type"] == "application/wasm"
+
+
+def test_a_site_is_served_as_it_is(folders, tmp_path):
+    made = tmp_path / "site"
+    made.mkdir()
+    site.copy_page(made)
+    (made / "models.json").write_text('{"schema": 1, "models": []}')
+    assert client(made).get("/models.json").json()["models"] == []
+    assert client(made).get("/icon.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_what_cannot_be_served(folders, tmp_path):
+    (empty := tmp_path / "empty").mkdir()
+    with pytest.raises(ArtifactError, match=r"no site.*wherry compile MODEL --target webgpu"):
+        server.app_of(empty)
+    (cuda := tmp_path / "cuda" / "m").mkdir(parents=True)
+    artifacts.write(cuda, target={"kind": "cuda", "name": "cuda"})
+    with pytest.raises(UsageError, match=r"compiled for cuda, which no browser runs"):
+        server.app_of(cuda)
+
+
+def test_a_site_is_not_mixed_with_other_files(tmp_path):
+    site.check_new(tmp_path / "none")
+    site.check_new(tmp_path)
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(UsageError, match=r"notes\.txt"):
+        site.check_new(tmp_path)
+    (tmp_path / "models.json").write_text(json.dumps({}))
+    site.check_new(tmp_path)  # written before: its models are found made
+
+
+def test_the_page_asks_nobody_else():
+    for path in site.page_files():
+        text = path.read_text()
+        for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
+            assert wrong not in text, (path, wrong)
+    (policy,) = [
+        line
+        for line in (site.PAGE / "index.html").read_text().splitlines()
+        if "default-src" in line
+    ]
+    assert "default-src 'self'; script-src 'self' 'wasm-unsafe-eval';" in policy

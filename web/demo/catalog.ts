@@ -1,0 +1,18 @@
+/** The models that this page offers: `models.json`, which `wherry package` and `wherry web` write. */
+
+export interface OfferedModel {
+  readonly name: string;
+  /** Addresses of compiled folders, the most demanding first. */
+  readonly folders: readonly string[];
+  /** Bytes of the first of them. */
+  readonly bytes: number;
+  readonly description?: string;
+}
+
+/** What is offered; [] where there is no list. */
+export async function offeredModels(): Promise<OfferedModel[]> {
+  const response = await fetch("models.json", { cache: "no-cache" });
+  if (!response.ok) return [];
+  const { models } = (await response.json()) as { models: OfferedModel[] };
+  return models;
+}

@@ -1,0 +1,62 @@
+type Attributes = Readonly<Record<string, string | EventListener>>;
+type Child = string | Node;
+
+/** An element; attributes that are functions are listeners of the event of that name. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of SVG. */
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Readonly<Record<string, string | number>> = {},
+  ...children: readonly Node[]
+): SVGElementTagNameMap[K] {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/** The page's element of an id. */
+// The page says of what kind its elements are, not the compiler.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found as T;
+}
+
+/** Rows of a description list; what has not changed is not touched. */
+export function describe(list: HTMLElement, rows: readonly (readonly [string, string])[]): void {
+  const key = rows.map(([name]) => name).join("\n");
+  if (list.dataset["rows"] !== key) {
+    list.dataset["rows"] = key;
+    list.replaceChildren(
+      ...rows.map(([name]) => element("div", {}, element("dt", {}, name), element("dd"))),
+    );
+  }
+  list.querySelectorAll("dd").forEach((cell, index) => {
+    const [value = "", unit] = (rows[index]?.[1] ?? "").split("\u202f");
+    if (cell.dataset["value"] === value + (unit ?? "")) return;
+    cell.dataset["value"] = value + (unit ?? "");
+    cell.replaceChildren(value, ...(unit ? [element("small", {}, unit)] : []));
+  });
+}
+
+/** Say something to who hears the page. */
+export function say(text: string): void {
+  byId("said").textContent = text;
+}

@@ -1,0 +1,25 @@
+import { byId } from "./dom.js";
+
+const KEY = "wherry.theme";
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** Dark or light: as the system has it, until the person chooses. */
+export function startTheme(): void {
+  const button = byId<HTMLButtonElement>("theme");
+  button.addEventListener("click", () => {
+    localStorage.setItem(KEY, theme() === "dark" ? "light" : "dark");
+    apply();
+  });
+  dark.addEventListener("change", apply);
+  apply();
+}
+
+function theme(): string {
+  return localStorage.getItem(KEY) ?? (dark.matches ? "dark" : "light");
+}
+
+function apply(): void {
+  const now = theme();
+  document.documentElement.dataset["theme"] = now;
+  byId("theme").setAttribute("aria-label", now === "dark" ? "Light colours" : "Dark colours");
+}

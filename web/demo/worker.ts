@@ -1,0 +1,3 @@
+import { serve } from "../src/worker.js";
+
+serve();

@@ -1,0 +1,31 @@
+// The demo page, bundled: everything that a web server has to have but the models.
+//   node scripts/bundle_page.js DIR
+import { copyFile, mkdir, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const [, , out] = process.argv;
+if (out === undefined) {
+  console.error("usage: node scripts/bundle_page.js DIR");
+  process.exit(2);
+}
+const demo = new URL("../demo/", import.meta.url);
+await rm(out, { recursive: true, force: true });
+await mkdir(out, { recursive: true });
+await build({
+  entryPoints: { page: "main.ts", worker: "worker.ts" },
+  absWorkingDir: fileURLToPath(demo),
+  outdir: fileURLToPath(new URL(out.endsWith("/") ? out : `${out}/`, `file://${process.cwd()}/`)),
+  bundle: true,
+  external: ["@mlc-ai/web-xgrammar"], // a megabyte: the page holds no answer to a schema
+  splitting: true,
+  chunkNames: "part-[hash]",
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning",
+});
+for (const name of ["index.html", "page.css", "icon.svg"]) {
+  await copyFile(new URL(name, demo), `${out}/${name}`);
+}

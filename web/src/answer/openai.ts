@@ -1,0 +1,137 @@
+/** Answers in OpenAI's shapes. */
+import type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatLogprobs,
+  Completion,
+  CompletionLogprobs,
+  TopLogprob,
+} from "../request/types.js";
+import type { Delta, LoggedToken } from "./choice.js";
+import type { Generation } from "./generation.js";
+
+/** How a request is answered: at once, or piece by piece. */
+export interface Reply<Whole, Chunk> {
+  /** Before the first token. */
+  opening(generation: Generation): Chunk[];
+  chunk(delta: Delta): Chunk;
+  /** After the last token. */
+  closing(generation: Generation): Chunk[];
+  whole(deltas: readonly Delta[], generation: Generation): Whole;
+}
+
+interface Head {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+}
+
+function head(kind: string, model: string): Head {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return { id: `${kind}-${digits}`, created: Math.floor(Date.now() / 1000), model };
+}
+
+/** Answers to chats. */
+export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionChunk> {
+  const shared = head("chatcmpl", model);
+  const chunk = (choices: ChatCompletionChunk["choices"]): ChatCompletionChunk => ({
+    ...shared,
+    object: "chat.completion.chunk",
+    choices,
+  });
+  return {
+    opening: ({ plan }) =>
+      plan.params.map((_, index) => {
+        const delta = { role: "assistant" as const, content: "" };
+        return chunk([{ index, delta, finish_reason: null }]);
+      }),
+    chunk({ index, text, logprobs, finish }) {
+      const delta = text || !finish ? { content: text } : {};
+      const choice = { index, delta, finish_reason: finish };
+      const logged = logprobs.length > 0 ? { logprobs: chatLogprobs(logprobs) } : {};
+      return chunk([{ ...choice, ...logged }]);
+    },
+    closing: ({ plan, usage, timings }) =>
+      plan.includeUsage ? [{ ...chunk([]), usage, timings }] : [],
+    whole: (deltas, { plan, usage, timings }) => ({
+      ...shared,
+      object: "chat.completion",
+      choices: deltas.map(({ index, text, logprobs, finish }) => ({
+        index,
+        message: { role: "assistant", content: text, refusal: null },
+        finish_reason: finish ?? "stop",
+        logprobs: plan.logprobs ? chatLogprobs(logprobs) : null,
+      })),
+      usage,
+      timings,
+    }),
+  };
+}
+
+/** Answers to completions. */
+export function completionReply(model: string): Reply<Completion, Completion> {
+  const made = (choices: Completion["choices"]): Completion => ({
+    ...shared,
+    object: "text_completion",
+    choices,
+  });
+  const shared = head("cmpl", model);
+  const choiceOf = (delta: Delta, logged: boolean): Completion["choices"][number] => ({
+    index: delta.index,
+    text: delta.text,
+    finish_reason: delta.finish,
+    logprobs: logged ? completionLogprobs(delta.logprobs) : null,
+  });
+  return {
+    opening: () => [],
+    chunk: (delta) => made([choiceOf(delta, delta.logprobs.length > 0)]),
+    closing: ({ plan, usage, timings }) =>
+      plan.includeUsage ? [{ ...made([]), usage, timings }] : [],
+    whole: (deltas, { plan, usage, timings }) => ({
+      ...made(deltas.map((delta) => choiceOf(delta, plan.logprobs))),
+      usage,
+      timings,
+    }),
+  };
+}
+
+/** The deltas of each choice as one. */
+export function joinedDeltas(n: number, deltas: readonly Delta[]): Delta[] {
+  return Array.from({ length: n }, (_, index) => {
+    const own = deltas.filter((delta) => delta.index === index);
+    return {
+      index,
+      text: own.map((delta) => delta.text).join(""),
+      logprobs: own.flatMap((delta) => delta.logprobs),
+      finish: own.at(-1)?.finish ?? null,
+    };
+  });
+}
+
+function chatLogprobs(tokens: readonly LoggedToken[]): ChatLogprobs {
+  const content = tokens.map((token) => ({
+    ...topLogprob(token),
+    top_logprobs: token.top.map(topLogprob),
+  }));
+  return { content, refusal: null };
+}
+
+function topLogprob({ piece, logprob }: Pick<LoggedToken, "piece" | "logprob">): TopLogprob {
+  return { token: textOf(piece), logprob, bytes: [...piece] };
+}
+
+function completionLogprobs(tokens: readonly LoggedToken[]): CompletionLogprobs {
+  return {
+    tokens: tokens.map(({ piece }) => textOf(piece)),
+    token_logprobs: tokens.map(({ logprob }) => logprob),
+    top_logprobs: tokens.map(({ top }) =>
+      Object.fromEntries(top.map(({ piece, logprob }) => [textOf(piece), logprob])),
+    ),
+    text_offset: tokens.map(({ offset }) => offset),
+  };
+}
+
+function textOf(piece: Uint8Array): string {
+  return new TextDecoder().decode(piece);
+}

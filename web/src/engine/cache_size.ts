@@ -1,0 +1,25 @@
+import type { EngineConfig } from "../core/core.js";
+import type { Manifest } from "../weights/manifest.js";
+
+const CACHE_BYTES = 2 ** 30; // of keys and values, where nobody says how many tokens
+const PAGE = 16; // tokens
+const BATCH = 8; // the core's own choice of max_batch
+
+/**
+ * The engine's limits, with a cache that fits: a layer of it is one buffer of the GPU.
+ *
+ * @param most bytes of a buffer; undefined without a GPU.
+ */
+export function withCacheSize(
+  limits: EngineConfig,
+  { memory, deployment }: Manifest,
+  most: number | undefined,
+): EngineConfig {
+  const { kv_per_token: bytes = 0, kv_layers: layers = 1 } = memory;
+  if (limits.kv_tokens !== undefined || bytes === 0) return limits;
+  const context = limits.context ?? deployment.context ?? 0;
+  const batch = limits.max_batch ?? Math.min(BATCH, deployment.max_batch ?? BATCH);
+  const fits = most === undefined ? Infinity : (most * layers) / bytes;
+  const tokens = Math.min(batch * context, fits, Math.max(CACHE_BYTES / bytes, context));
+  return { ...limits, kv_tokens: Math.floor(tokens / PAGE) * PAGE };
+}

@@ -1,0 +1,55 @@
+import { MissingFeatureError } from "../errors.js";
+import { platform } from "../platform.js";
+import type { Manifest } from "../weights/manifest.js";
+
+const RAISED = [
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupSizeX",
+  "maxStorageBuffersPerShaderStage",
+] as const;
+
+/** What of a browser's GPU a choice of models depends on. */
+export async function requestAdapter(): Promise<GPUAdapter | undefined> {
+  const adapter = await platform.navigator?.gpu?.requestAdapter({
+    powerPreference: "high-performance",
+  });
+  return adapter ?? undefined;
+}
+
+/** What a model needs and this GPU lacks; [] if it runs. */
+export function missingFeatures(manifest: Manifest, adapter: GPUAdapter | undefined): string[] {
+  if (manifest.target.name !== "webgpu") return [];
+  if (!adapter) return ["webgpu"];
+  const wanted = manifest.target.device_features ?? [];
+  const missing = wanted.filter((feature) => !adapter.features.has(feature));
+  const limits = Object.entries(manifest.target.device_limits ?? {});
+  const tooLow = limits.filter(([name, value]) => value > (limitOf(adapter, name) ?? 0));
+  return [...missing, ...tooLow.map(([name]) => name)];
+}
+
+function limitOf({ limits }: GPUAdapter, name: string): number | undefined {
+  return (limits as unknown as Readonly<Record<string, number | undefined>>)[name];
+}
+
+/** @throws MissingFeatureError naming all that no variant of a model can do without. */
+export function missingError(features: readonly string[]): MissingFeatureError {
+  const names = [...new Set(features)];
+  const what = names.includes("webgpu")
+    ? "This browser has no WebGPU, or no GPU for it"
+    : `This GPU lacks ${names.join(", ")}`;
+  return new MissingFeatureError(
+    names,
+    `${what}, which the model was compiled for. Compile a variant that runs without: ` +
+      "wherry compile MODEL --target wasm",
+  );
+}
+
+/** A device with all that the model needs, and as much room as the GPU grants. */
+export function requestDevice(adapter: GPUAdapter, manifest: Manifest): Promise<GPUDevice> {
+  const limits = Object.fromEntries(RAISED.map((name) => [name, adapter.limits[name]]));
+  const features = (manifest.target.device_features ?? []) as GPUFeatureName[];
+  return adapter.requestDevice({ requiredFeatures: features, requiredLimits: limits });
+}

@@ -1,0 +1,70 @@
+import { findManifest, openCached, type CachedFolderOptions } from "../weights/cached_folder.js";
+import type { ModelFolder } from "../weights/folder.js";
+import { filesOf, filesOfList, openPicked } from "../weights/picked_folder.js";
+import { missingError, missingFeatures } from "./gpu.js";
+import type { ModelSource } from "./options.js";
+
+/**
+ * Open what a person or a program names.
+ *
+ * @param adapter the GPU; undefined if there is none.
+ * @throws MissingFeatureError if this device runs none of the variants; and all that opening throws.
+ */
+export async function openSource(
+  source: ModelSource,
+  adapter: GPUAdapter | undefined,
+  options: CachedFolderOptions,
+): Promise<ModelFolder> {
+  if (isAddresses(source)) return firstThatRuns(addresses(source), adapter, options);
+  const folder = await openFiles(source);
+  const missing = missingFeatures(folder.manifest, adapter);
+  if (missing.length > 0) throw missingError(missing);
+  return folder;
+}
+
+/** The same source for a worker: its own address is another than its page's. */
+export function portableSource(source: ModelSource): ModelSource {
+  if (isAddresses(source)) return addresses(source);
+  return Array.isArray(source) ? filesOfList(source as readonly File[]) : source;
+}
+
+type Addresses = string | URL | readonly (string | URL)[];
+
+function isAddresses(source: ModelSource): source is Addresses {
+  if (typeof source === "string" || source instanceof URL) return true;
+  if (!Array.isArray(source)) return false;
+  const first: unknown = source[0];
+  return typeof first === "string" || first instanceof URL;
+}
+
+function addresses(source: Addresses): string[] {
+  const base = (globalThis as { location?: Location }).location?.href;
+  const all = typeof source === "string" || source instanceof URL ? [source] : source;
+  return all.map((address) => new URL(address, base).href);
+}
+
+function openFiles(source: Exclude<ModelSource, Addresses>): Promise<ModelFolder> {
+  if (source instanceof Map) return openPicked("files", source as ReadonlyMap<string, Blob>);
+  if (Array.isArray(source)) {
+    const files = source as readonly File[];
+    const [top = "files"] = files[0]?.webkitRelativePath.split("/") ?? [];
+    return openPicked(top, filesOfList(files));
+  }
+  const folder = source as FileSystemDirectoryHandle;
+  return filesOf(folder).then((files) => openPicked(folder.name, files));
+}
+
+async function firstThatRuns(
+  urls: readonly string[],
+  adapter: GPUAdapter | undefined,
+  options: CachedFolderOptions,
+): Promise<ModelFolder> {
+  const missing: string[] = [];
+  for (const url of urls) {
+    const found = await findManifest(url, options);
+    const here = missingFeatures(found.manifest, adapter);
+    if (here.length === 0) return openCached(found, options);
+    missing.push(...here);
+  }
+  throw missingError(missing);
+}

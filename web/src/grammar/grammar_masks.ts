@@ -1,0 +1,141 @@
+/**
+ * Masks of xgrammar: which tokens may come next, so that an output matches a JSON Schema or a
+ * grammar. This file, and the megabyte that it brings along, is loaded by the first such request.
+ */
+import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from "@mlc-ai/web-xgrammar";
+
+import type { CoreMask } from "../core/core.js";
+import { RequestError } from "../errors.js";
+import type { ModelText } from "../request/plan.js";
+import type { ResponseFormat } from "../request/types.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { checkSchema } from "./schema_audit.js";
+import { xgrammar } from "./xgrammar.js";
+
+const compilers = new WeakMap<Tokenizer, Promise<GrammarCompiler>>();
+
+/**
+ * A mask for each choice of a request.
+ *
+ * @param ends whether the model's end tokens end an output; else it ends where the grammar does.
+ * @throws RequestError if the format cannot be enforced.
+ */
+export async function grammarMasks(
+  format: Exclude<ResponseFormat, { type: "text" }>,
+  { choices, ends }: { choices: number; ends: boolean },
+  model: ModelText,
+): Promise<CoreMask[]> {
+  let made = compilers.get(model.tokenizer);
+  if (!made) compilers.set(model.tokenizer, (made = compilerOf(model)));
+  const compiled = await compile(format, await made);
+  return Promise.all(Array.from({ length: choices }, () => MatcherMask.of(compiled, ends)));
+}
+
+async function compilerOf({ tokenizer, vocabSize }: ModelText): Promise<GrammarCompiler> {
+  const rule = tokenizer.tokenBytes;
+  if (!rule) {
+    throw new RequestError(
+      "response_format needs a tokenizer whose tokens are bytes (byte-level BPE, or SentencePiece " +
+        "with byte fallback); this model's is of another kind",
+      { param: "response_format" },
+    );
+  }
+  // Special tokens have no text: a string of JSON cannot hold them.
+  const names = Array.from({ length: vocabSize }, (_, id) =>
+    tokenizer.specialIds.has(id) ? "" : (tokenizer.name(id) ?? ""),
+  );
+  const kind = rule.eachByte ? "byte_fallback" : "byte_level";
+  const stops = [...tokenizer.eosIds];
+  const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
+    names,
+    kind,
+    false,
+    vocabSize,
+    stops,
+  );
+  return xgrammar.GrammarCompiler.createGrammarCompiler(info);
+}
+
+async function compile(
+  format: Exclude<ResponseFormat, { type: "text" }>,
+  compiler: GrammarCompiler,
+): Promise<CompiledGrammar> {
+  const schema =
+    format.type === "json_object"
+      ? { type: "object" }
+      : format.type === "json_schema"
+        ? format.json_schema.schema
+        : undefined;
+  if (schema) checkSchema(schema);
+  try {
+    if (schema) return await compiler.compileJSONSchema(...schemaArguments(schema));
+    const { grammar } = format as { grammar: string };
+    return await compiler.compileGrammar(await xgrammar.Grammar.fromEBNF(grammar));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new RequestError(`response_format cannot be compiled: ${reason}`, {
+      param: "response_format",
+      cause: error,
+    });
+  }
+}
+
+/** On one line with a space after ":" and ",": small models would go on with blanks for ever. */
+function schemaArguments(
+  schema: object,
+): [
+  schema: string,
+  anyWhitespace: boolean,
+  indent: undefined,
+  separators: undefined,
+  strict: boolean,
+] {
+  return [JSON.stringify(schema), false, undefined, undefined, false];
+}
+
+/** One output on its way through a grammar. */
+class MatcherMask implements CoreMask {
+  readonly #matcher: GrammarMatcher;
+  #next: Int32Array | undefined; // of the token that comes next
+  #failure = "";
+
+  private constructor(matcher: GrammarMatcher) {
+    this.#matcher = matcher;
+  }
+
+  static async of(compiled: CompiledGrammar, ends: boolean): Promise<MatcherMask> {
+    const made = new MatcherMask(
+      await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, undefined, !ends),
+    );
+    await made.#prepare();
+    return made;
+  }
+
+  fill(bits: Uint32Array): boolean {
+    if (!this.#next) throw new Error(`no mask is ready: ${this.#failure}`);
+    bits.set(new Uint32Array(this.#next.buffer, this.#next.byteOffset, this.#next.length));
+    return false;
+  }
+
+  accept(token: number): boolean {
+    if (!this.#matcher.acceptToken(token))
+      throw new Error(`the grammar has no token ${token} here`);
+    if (this.#matcher.isTerminated()) return true;
+    // Asynchronous by its signature alone: it is done before the next task, and so the next step.
+    void this.#prepare();
+    return false;
+  }
+
+  release(): void {
+    this.#matcher.dispose();
+  }
+
+  async #prepare(): Promise<void> {
+    this.#next = undefined;
+    try {
+      this.#next = await this.#matcher.getNextTokenBitmask();
+    } catch (error) {
+      this.#failure = error instanceof Error ? error.message : String(error);
+    }
+  }
+}

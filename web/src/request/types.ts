@@ -1,0 +1,194 @@
+/** Requests and answers in OpenAI's shapes, with extensions under the names of vLLM and llama.cpp. */
+
+/** One part of a message's content; only text is understood. */
+export interface TextPart {
+  type: "text";
+  text: string;
+}
+
+/** One message; further fields are handed to the model's template as they are. */
+export interface ChatMessageParam {
+  role: "system" | "developer" | "user" | "assistant";
+  content: string | readonly TextPart[];
+  name?: string;
+}
+
+/** How tokens are chosen. What is left out: the model's generation_config.json, else no effect. */
+export interface SamplingParams {
+  /** 0 is greedy. */
+  temperature?: number | null;
+  /** (0, 1] */
+  top_p?: number | null;
+  /** 0 or -1: all. */
+  top_k?: number;
+  /** [0, 1): share of the likeliest token's probability. */
+  min_p?: number;
+  /** (0, 1] */
+  typical_p?: number;
+  /** [-2, 2] */
+  presence_penalty?: number | null;
+  /** [-2, 2] */
+  frequency_penalty?: number | null;
+  /** (0, 10]; over prompt and output. */
+  repetition_penalty?: number;
+  /** Token id to what is added to its logit, [-100, 100]; at most 4096. */
+  logit_bias?: Readonly<Record<string, number>> | null;
+  /** The same seed and request give the same tokens, whatever runs beside it. */
+  seed?: number | bigint | null;
+  /** Tokens before which the output does not end. */
+  min_tokens?: number;
+  /** Whether the model's end is no end. */
+  ignore_eos?: boolean;
+}
+
+/** What the output is held to. */
+export type ResponseFormat =
+  | { type: "text" }
+  | { type: "json_object" }
+  | {
+      type: "json_schema";
+      json_schema: { name?: string; schema: Readonly<Record<string, unknown>>; strict?: boolean };
+    }
+  | { type: "grammar"; grammar: string };
+
+/** What both kinds of requests share. */
+export interface RequestParams extends SamplingParams {
+  /** Name of a loaded model; may be left out where there is one. */
+  model?: string;
+  /** Tokens of the output at most. */
+  max_tokens?: number | null;
+  /** Answers to one prompt, 1 to 128. */
+  n?: number | null;
+  /** Texts at which the output ends; they are not in it. */
+  stop?: string | readonly string[] | null;
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean } | null;
+  response_format?: ResponseFormat;
+  /** Only requests of equal salt share cached prefixes. */
+  cache_salt?: string;
+}
+
+/** A chat. */
+export interface ChatRequest extends RequestParams {
+  messages: readonly ChatMessageParam[];
+  /** As max_tokens, and before it. */
+  max_completion_tokens?: number | null;
+  logprobs?: boolean | null;
+  /** Alternatives of each token, 0 to 20. */
+  top_logprobs?: number | null;
+  /** Variables of the template: {"enable_thinking": false}. */
+  chat_template_kwargs?: Readonly<Record<string, unknown>>;
+}
+
+/** A text, or its tokens, that the model continues. */
+export interface CompletionRequest extends RequestParams {
+  prompt: string | readonly number[];
+  /** Alternatives of each token, 0 to 20. */
+  logprobs?: number | null;
+}
+
+export type FinishReason = "stop" | "length";
+
+/** Tokens of a request. */
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  /** `cached_tokens`: of the prompt, found in the prefix cache. */
+  prompt_tokens_details: { cached_tokens: number };
+  completion_tokens_details: {
+    accepted_prediction_tokens: number;
+    rejected_prediction_tokens: number;
+  };
+}
+
+/** Times of a request, under the names of llama.cpp's server and one of our own, `queue_ms`. */
+export interface Timings {
+  /** Before the first step. */
+  queue_ms: number;
+  /** Tokens of the prompt, found in the prefix cache. */
+  cache_n: number;
+  /** Of the others. */
+  prompt_n: number;
+  /** From the first step to the first token. */
+  prompt_ms: number;
+  prompt_per_second: number;
+  /** Tokens of all choices. */
+  predicted_n: number;
+  /** From the first token to the last. */
+  predicted_ms: number;
+  predicted_per_second: number;
+}
+
+export interface TopLogprob {
+  token: string;
+  logprob: number;
+  /** UTF-8, which may be a part of a character. */
+  bytes: number[];
+}
+
+export interface TokenLogprob extends TopLogprob {
+  top_logprobs: TopLogprob[];
+}
+
+export interface ChatLogprobs {
+  content: TokenLogprob[];
+  refusal: null;
+}
+
+export interface ChatCompletion {
+  id: string;
+  object: "chat.completion";
+  /** Seconds since 1970. */
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    message: { role: "assistant"; content: string; refusal: null };
+    finish_reason: FinishReason;
+    logprobs: ChatLogprobs | null;
+  }[];
+  usage: Usage;
+  timings: Timings;
+}
+
+/** A piece of a chat's answer; the last one has no choices if usage was asked for. */
+export interface ChatCompletionChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    delta: { role?: "assistant"; content?: string };
+    finish_reason: FinishReason | null;
+    logprobs?: ChatLogprobs | null;
+  }[];
+  usage?: Usage | null;
+  timings?: Timings;
+}
+
+/** Tokens of a completion, column by column. */
+export interface CompletionLogprobs {
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+  /** UTF-16 units of the output before each token, as `slice` counts them. */
+  text_offset: number[];
+}
+
+/** A completion, or a piece of one. */
+export interface Completion {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    text: string;
+    finish_reason: FinishReason | null;
+    logprobs: CompletionLogprobs | null;
+  }[];
+  usage?: Usage;
+  timings?: Timings;
+}

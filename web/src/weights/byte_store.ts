@@ -1,0 +1,13 @@
+/**
+ * Where bytes are kept: names to values, nothing else. Names are paths of one or more parts with
+ * "/" between them. A value is there whole or not at all.
+ */
+export interface ByteStore {
+  get(name: string): Promise<Uint8Array | undefined>;
+  /** @throws QuotaError if the browser keeps no more. */
+  put(name: string, value: Uint8Array): Promise<void>;
+  /** Remove a value, or all below a path; it is no error if there is none. */
+  remove(path: string): Promise<void>;
+  /** Names of all values below a path, sorted. */
+  names(path: string): Promise<string[]>;
+}

@@ -1,0 +1,52 @@
+import { platform } from "../platform.js";
+import type { ByteStore } from "./byte_store.js";
+import { quotaExceeded } from "./quota.js";
+
+const CACHE = "wherry";
+const PREFIX = "/.wherry/"; // no page is asked for it: a cache's names are addresses
+
+/** The Cache API, for browsers whose private file system cannot be written from here. */
+export class CacheStore implements ByteStore {
+  readonly #cache: Cache;
+
+  private constructor(cache: Cache) {
+    this.#cache = cache;
+  }
+
+  /** The store; undefined where the browser has none: on pages of http://, say. */
+  static async open(): Promise<CacheStore | undefined> {
+    try {
+      const cache = await platform.caches?.open(CACHE);
+      return cache && new CacheStore(cache);
+    } catch {
+      return undefined;
+    }
+  }
+
+  async get(name: string): Promise<Uint8Array | undefined> {
+    const found = await this.#cache.match(PREFIX + name);
+    return found && new Uint8Array(await found.arrayBuffer());
+  }
+
+  async put(name: string, value: Uint8Array): Promise<void> {
+    try {
+      await this.#cache.put(PREFIX + name, new Response(value as Uint8Array<ArrayBuffer>));
+    } catch (error) {
+      throw await quotaExceeded(error, value.byteLength);
+    }
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#cache.delete(PREFIX + path);
+    for (const name of await this.names(path)) await this.#cache.delete(PREFIX + name);
+  }
+
+  async names(path: string): Promise<string[]> {
+    const start = `${PREFIX}${path}/`;
+    const paths = (await this.#cache.keys()).map(({ url }) => new URL(url).pathname);
+    return paths
+      .filter((one) => one.startsWith(start))
+      .map((one) => one.slice(PREFIX.length))
+      .sort();
+  }
+}

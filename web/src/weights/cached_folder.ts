@@ -1,0 +1,193 @@
+/** A compiled folder on a web server, whose files are kept in the browser once they have come. */
+import { DamagedFileError, DownloadError } from "../errors.js";
+import type { ByteStore } from "./byte_store.js";
+import { download, downloadWhole, type FetchOptions } from "./download.js";
+import { filesRead, joined, type ModelFolder, recordOf } from "./folder.js";
+import { CHUNK, KeptFile } from "./kept_file.js";
+import { type FileRecord, MANIFEST, type Manifest, parseManifest } from "./manifest.js";
+import { keepRecord, keptManifest, pruneKept } from "./model_records.js";
+import { checkRoom } from "./quota.js";
+import { hasher } from "./sha256.js";
+
+const AT_ONCE = 3; // files that are fetched together
+const TRIES = 2; // of a file that arrives damaged
+
+/** Options of {@link openCached}. */
+export interface CachedFolderOptions extends FetchOptions {
+  readonly store: ByteStore;
+  /** Called with the bytes that are there, of all that are needed. */
+  readonly progress?: (done: number, total: number) => void;
+}
+
+/** A manifest, and where it was found. */
+export interface FoundManifest {
+  readonly manifest: Manifest;
+  /** Address of the folder, with "/" at its end. */
+  readonly base: string;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * The manifest of a folder by its address. Without a network, that of the last time.
+ *
+ * @throws DownloadError, DamagedFileError, ModelError, AbortedError
+ */
+export async function findManifest(
+  url: string,
+  options: CachedFolderOptions,
+): Promise<FoundManifest> {
+  const base = url.endsWith("/") ? url : `${url}/`;
+  let bytes: Uint8Array;
+  try {
+    bytes = await downloadWhole(base + MANIFEST, options);
+  } catch (error) {
+    const offline = error instanceof DownloadError && error.status === undefined;
+    const kept = offline ? await keptManifest(options.store, base) : undefined;
+    if (!kept) throw error;
+    bytes = kept;
+  }
+  return { manifest: await parseManifest(bytes), base, bytes };
+}
+
+/**
+ * Open a folder, and fetch what is not kept yet. One that was fetched before needs no network.
+ *
+ * @throws DownloadError, DamagedFileError, QuotaError, AbortedError
+ */
+export async function openCached(
+  { manifest, base, bytes }: FoundManifest,
+  options: CachedFolderOptions,
+): Promise<ModelFolder> {
+  await keepRecord(options.store, base, bytes);
+  const folder = new CachedFolder(base, manifest, bytes, options);
+  await folder.fetchAll();
+  await pruneKept(options.store);
+  return folder;
+}
+
+class CachedFolder implements ModelFolder {
+  readonly source: string;
+  readonly manifest: Manifest;
+  readonly #manifestBytes: Uint8Array;
+  readonly #options: CachedFolderOptions;
+  #done = 0; // bytes, of `#total`
+  #total = 0;
+
+  constructor(source: string, manifest: Manifest, bytes: Uint8Array, options: CachedFolderOptions) {
+    this.source = source;
+    this.manifest = manifest;
+    this.#manifestBytes = bytes;
+    this.#options = options;
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.manifest.files, name);
+  }
+
+  async bytes(name: string): Promise<Uint8Array> {
+    if (name === MANIFEST) return this.#manifestBytes;
+    return joined(recordOf(this.manifest, name).size, this.stream(name));
+  }
+
+  async *stream(name: string): AsyncGenerator<Uint8Array, void, undefined> {
+    const record = recordOf(this.manifest, name);
+    const kept = this.#kept(record);
+    let given = 0;
+    for (let round = 0; given < record.size; round += 1) {
+      if (round > 0) await this.#fetch(name, record); // what was damaged is gone by now
+      if (round > TRIES) throw this.#damaged(name);
+      for await (const chunk of kept.chunks(given)) {
+        given += chunk.byteLength;
+        yield chunk;
+      }
+    }
+  }
+
+  /** Fetch what is missing, a few files at a time. */
+  async fetchAll(): Promise<void> {
+    const files = [...filesRead(this.manifest)];
+    const kept = await Promise.all(files.map(([, record]) => this.#kept(record).bytesKept()));
+    this.#total = files.reduce((sum, [, { size }]) => sum + size, 0);
+    this.#done = kept.reduce((sum, bytes) => sum + bytes, 0);
+    await checkRoom(this.#total - this.#done);
+    this.#report(0);
+    const missing = files.filter(([, { size }], index) => (kept[index] ?? 0) < size);
+    const worker = async (): Promise<void> => {
+      for (let next = missing.shift(); next; next = missing.shift()) await this.#fetch(...next);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  }
+
+  /** Fetch the rest of a file; one that turns out damaged once more, from its beginning. */
+  async #fetch(name: string, record: FileRecord): Promise<void> {
+    for (let round = 0; round < TRIES; round += 1) {
+      if (await this.#fetchRest(name, record)) return;
+      await this.#kept(record).remove();
+      this.#report(-record.size);
+    }
+    throw this.#damaged(name);
+  }
+
+  /** False if the whole is not what the manifest says. */
+  async #fetchRest(name: string, record: FileRecord): Promise<boolean> {
+    const kept = this.#kept(record);
+    const whole = await hasher();
+    let at = 0;
+    for await (const chunk of kept.chunks()) {
+      whole.update(chunk);
+      at += chunk.byteLength;
+    }
+    const pieces = download(this.source + name, record.size, at, this.#options);
+    for await (const chunk of inChunks(pieces, (bytes) => {
+      this.#report(bytes);
+    })) {
+      if (at + chunk.byteLength > record.size) return false;
+      whole.update(chunk);
+      await kept.put(at, chunk);
+      at += chunk.byteLength;
+    }
+    return whole.digest() === record.sha256;
+  }
+
+  #kept(record: FileRecord): KeptFile {
+    return new KeptFile(this.#options.store, record);
+  }
+
+  #report(more: number): void {
+    this.#done = Math.max(0, this.#done + more);
+    this.#options.progress?.(Math.min(this.#done, this.#total), this.#total);
+  }
+
+  #damaged(name: string): DamagedFileError {
+    const { sha256, size } = recordOf(this.manifest, name);
+    return new DamagedFileError(
+      name,
+      `${this.source}${name} is not what ${MANIFEST} lists (${size} bytes, SHA-256 ${sha256}), ` +
+        "also when it is fetched again. Upload the folder again.",
+    );
+  }
+}
+
+/** Pieces of any length as chunks of {@link CHUNK} bytes; the last may be shorter. */
+async function* inChunks(
+  pieces: AsyncIterable<Uint8Array>,
+  came: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let chunk = new Uint8Array(CHUNK);
+  let filled = 0;
+  for await (let piece of pieces) {
+    came(piece.byteLength);
+    while (piece.byteLength > 0) {
+      const part = piece.subarray(0, CHUNK - filled);
+      chunk.set(part, filled);
+      filled += part.byteLength;
+      piece = piece.subarray(part.byteLength);
+      if (filled === CHUNK) {
+        yield chunk;
+        chunk = new Uint8Array(CHUNK);
+        filled = 0;
+      }
+    }
+  }
+  if (filled > 0) yield chunk.subarray(0, filled);
+}

@@ -1,0 +1,120 @@
+import { AbortedError, DownloadError, throwIfAborted } from "../errors.js";
+
+const ATTEMPTS = 5; // in a row that brought nothing
+const FIRST_WAIT = 250; // ms before the second one; doubled each time
+
+/** How a folder's files are fetched. */
+export interface FetchOptions {
+  /** In place of the global `fetch`: for headers, credentials, or another way. */
+  readonly fetch?: typeof fetch;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The bytes of a file from an offset on; a connection that breaks is taken up where it broke.
+ *
+ * @throws DownloadError if the server refuses, or five times in a row nothing came.
+ * @throws AbortedError if the signal is aborted.
+ */
+export async function* download(
+  url: string,
+  size: number,
+  from: number,
+  options: FetchOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let at = from;
+  let failures = 0;
+  while (at < size) {
+    try {
+      for await (const piece of onePass(url, at, options)) {
+        failures = 0;
+        at += piece.byteLength;
+        yield piece;
+        if (at >= size) return;
+      }
+      throw new DownloadError(url, `${url} ended after ${at} of ${size} bytes`);
+    } catch (error) {
+      throwIfAborted(options.signal);
+      failures += 1;
+      if (failures === ATTEMPTS || isFinal(error)) throw asDownloadError(url, error);
+      await wait(FIRST_WAIT * 2 ** (failures - 1), options.signal);
+    }
+  }
+}
+
+/** A small file, whole. */
+export async function downloadWhole(url: string, options: FetchOptions): Promise<Uint8Array> {
+  const response = await request(url, 0, options);
+  try {
+    return new Uint8Array(await response.arrayBuffer());
+  } catch (error) {
+    throwIfAborted(options.signal);
+    throw asDownloadError(url, error);
+  }
+}
+
+/** What one request brings of a file from an offset on. */
+async function* onePass(
+  url: string,
+  from: number,
+  options: FetchOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const response = await request(url, from, options);
+  let skip = response.status === 206 ? 0 : from; // a server without ranges begins at the beginning
+  const reader = response.body?.getReader();
+  try {
+    for (;;) {
+      const part = await reader?.read();
+      if (!part || part.done) return;
+      const piece = part.value.subarray(Math.min(skip, part.value.byteLength));
+      skip -= part.value.byteLength - piece.byteLength;
+      if (piece.byteLength > 0) yield piece;
+    }
+  } finally {
+    await reader?.cancel().catch(() => undefined);
+  }
+}
+
+async function request(url: string, from: number, options: FetchOptions): Promise<Response> {
+  const headers: HeadersInit = from > 0 ? { Range: `bytes=${from}-` } : {};
+  let response: Response;
+  try {
+    response = await (options.fetch ?? fetch)(url, {
+      headers,
+      cache: "no-cache", // asks whether it has changed; the weights are kept elsewhere
+      signal: options.signal ?? null,
+    });
+  } catch (error) {
+    throwIfAborted(options.signal);
+    throw asDownloadError(url, error);
+  }
+  if (response.ok) return response;
+  const { status } = response;
+  throw new DownloadError(url, `${url} cannot be fetched: HTTP ${status}`, { status });
+}
+
+/** Whether asking again will not help: the server said no. */
+function isFinal(error: unknown): boolean {
+  const status = error instanceof DownloadError ? error.status : undefined;
+  return status !== undefined && status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+}
+
+function asDownloadError(url: string, error: unknown): unknown {
+  if (error instanceof DownloadError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new DownloadError(url, `${url} cannot be fetched: ${reason}`, { cause: error });
+}
+
+function wait(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(new AbortedError(undefined, { cause: signal?.reason }));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

@@ -1,0 +1,116 @@
+/** Which models a store holds: a record a model, with its address and its manifest. */
+import type { ByteStore } from "./byte_store.js";
+import { filesRead } from "./folder.js";
+import { BLOBS, KeptFile } from "./kept_file.js";
+import { type Manifest, parseManifest } from "./manifest.js";
+import { sha256 } from "./sha256.js";
+
+const RECORDS = "models";
+
+/** A model that is kept, whole or in part. */
+export interface KeptModel {
+  /** Address of its folder. */
+  readonly url: string;
+  readonly name: string;
+  /** Bytes that are kept; what models share counts for each. */
+  readonly bytes: number;
+  /** Bytes of all that is read of it. */
+  readonly total: number;
+  /** When it was loaded last, milliseconds since 1970. */
+  readonly used: number;
+}
+
+interface ModelRecord {
+  readonly url: string;
+  readonly used: number;
+  readonly manifest: string;
+}
+
+/** Note that a model is used. */
+export async function keepRecord(
+  store: ByteStore,
+  url: string,
+  manifest: Uint8Array,
+): Promise<void> {
+  const record: ModelRecord = {
+    url,
+    used: Date.now(),
+    manifest: new TextDecoder().decode(manifest),
+  };
+  await store.put(await recordName(url), new TextEncoder().encode(JSON.stringify(record)));
+}
+
+/** The manifest that was kept with a model; undefined if there is none. */
+export async function keptManifest(store: ByteStore, url: string): Promise<Uint8Array | undefined> {
+  const record = await read(store, await recordName(url));
+  return record && new TextEncoder().encode(record.manifest);
+}
+
+/** All models that are kept, the one that was used last first. */
+export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
+  const found: KeptModel[] = [];
+  for (const { record, manifest } of await all(store)) {
+    const files = [...filesRead(manifest).values()];
+    const kept = await Promise.all(files.map((file) => new KeptFile(store, file).bytesKept()));
+    found.push({
+      url: record.url,
+      name: manifest.name,
+      bytes: kept.reduce((sum, bytes) => sum + bytes, 0),
+      total: files.reduce((sum, file) => sum + file.size, 0),
+      used: record.used,
+    });
+  }
+  return found.sort((a, b) => b.used - a.used);
+}
+
+/** Forget a model, and all files that no other model has. */
+export async function removeKept(store: ByteStore, url: string): Promise<void> {
+  await store.remove(await recordName(url));
+  await pruneKept(store);
+}
+
+/** Remove all files that no model has: what older versions of a model left. */
+export async function pruneKept(store: ByteStore): Promise<void> {
+  const used = new Set<string>();
+  for (const { manifest } of await all(store)) {
+    for (const { sha256: digest } of filesRead(manifest).values()) used.add(digest);
+  }
+  const kept = new Set((await store.names(BLOBS)).map((name) => name.split("/")[1] ?? ""));
+  for (const digest of kept) {
+    if (!used.has(digest)) await store.remove(`${BLOBS}/${digest}`);
+  }
+}
+
+async function all(store: ByteStore): Promise<{ record: ModelRecord; manifest: Manifest }[]> {
+  const found: { record: ModelRecord; manifest: Manifest }[] = [];
+  for (const name of await store.names(RECORDS)) {
+    const record = await read(store, name);
+    const manifest = record && (await manifestOf(record));
+    if (manifest) found.push({ record, manifest });
+    else await store.remove(name); // of another version, or damaged: nothing can read it
+  }
+  return found;
+}
+
+async function manifestOf(record: ModelRecord): Promise<Manifest | undefined> {
+  try {
+    return await parseManifest(new TextEncoder().encode(record.manifest));
+  } catch {
+    return undefined;
+  }
+}
+
+async function read(store: ByteStore, name: string): Promise<ModelRecord | undefined> {
+  const bytes = await store.get(name);
+  if (!bytes) return undefined;
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)) as ModelRecord;
+  } catch {
+    return undefined;
+  }
+}
+
+async function recordName(url: string): Promise<string> {
+  const digest = await sha256(new TextEncoder().encode(url));
+  return `${RECORDS}/${digest.slice(0, 32)}.json`;
+}

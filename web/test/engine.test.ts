@@ -1,0 +1,301 @@
+/** Requests of all kinds to an engine whose core writes what a script says. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { afterEach, describe, it } from "node:test";
+import type OpenAI from "openai";
+
+import { CoreError } from "../src/core/core.js";
+import {
+  AbortedError,
+  type ChatCompletion,
+  type ChatCompletionChunk,
+  type Completion,
+  DeviceLostError,
+  type Engine,
+  MissingFeatureError,
+  MLCEngine,
+  ModelCache,
+  ModelError,
+  RequestError,
+} from "../src/index.js";
+import { Tokenizer } from "../src/text/tokenizer.js";
+import type { TokenizerJson } from "../src/text/tokenizer_json.js";
+import { connect, serve } from "../src/worker.js";
+import { type Files, folder } from "./model_folder.js";
+import { type Script, ScriptedCore } from "./scripted_core.js";
+
+const files = folder({ shards: [100] });
+const tokenizer = new Tokenizer({
+  tokenizer: JSON.parse(Buffer.from(files.get("tokenizer.json") ?? []).toString()) as TokenizerJson,
+  tokenizerConfig: { eos_token: "</s>" },
+});
+const EOS = tokenizer.idOf("</s>") ?? -1;
+const MESSAGES = [{ role: "user" as const, content: "the cat" }];
+
+/** Writes a text, then the end; a number for each seed if the text has "#". */
+function writes(text: string): Script {
+  const ids = [...tokenizer.encode(text), EOS];
+  return (_, n) => ids[n] ?? EOS;
+}
+
+function blobs(all: Files): Map<string, Blob> {
+  return new Map([...all].map(([name, bytes]) => [name, new Blob([bytes])]));
+}
+
+const opened: { close?: () => void }[] = [];
+afterEach(() => {
+  for (const one of opened.splice(0)) one.close?.();
+});
+
+type Kind = "on this thread" | "behind a worker's border";
+
+async function engineOf(kind: Kind, ...cores: ScriptedCore[]): Promise<Engine> {
+  const left = [...cores];
+  const local = new MLCEngine({
+    cache: ModelCache.inMemory(),
+    loadCore: () => Promise.resolve(left.shift() ?? new ScriptedCore(writes(""))),
+  });
+  const engine = kind === "on this thread" ? local : remote(local);
+  for (const [k] of cores.entries()) {
+    await engine.load(blobs(files), { name: k === 0 ? "small" : `small-${k}` });
+  }
+  return engine;
+}
+
+/** As in a page and its worker, with both on this thread. */
+function remote(engine: Engine): Engine {
+  const scope = new EventTarget();
+  serve(engine, scope);
+  const made = connect({
+    postMessage: (data: unknown, ports?: unknown) => {
+      const event = new MessageEvent("message", { data, ports: (ports ?? []) as MessagePort[] });
+      scope.dispatchEvent(event);
+    },
+  });
+  opened.push(made);
+  return made;
+}
+
+async function collect(engine: Engine, extra = {}): Promise<ChatCompletionChunk[]> {
+  const request = { messages: MESSAGES, stream: true as const, ...extra };
+  const chunks: ChatCompletionChunk[] = [];
+  for await (const chunk of await engine.chat.completions.create(request)) chunks.push(chunk);
+  return chunks;
+}
+
+const textOf = (chunks: ChatCompletionChunk[]): string =>
+  chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+
+async function settled(happened: () => boolean): Promise<void> {
+  for (let k = 0; k < 200 && !happened(); k += 1) await new Promise((go) => setTimeout(go, 5));
+  assert.ok(happened());
+}
+
+for (const kind of ["on this thread", "behind a worker's border"] as const) {
+  describe(`an engine ${kind}`, () => {
+    it("answers a chat whole and in pieces", async () => {
+      const core = new ScriptedCore(writes("the 日本 cat"));
+      const engine = await engineOf(kind, core);
+      const whole = await engine.chat.completions.create({ messages: MESSAGES });
+      assert.equal(whole.choices[0]?.message.content, "the 日本 cat");
+      assert.equal(whole.choices[0]?.finish_reason, "stop");
+      assert.equal(whole.model, "small");
+      const prompt = tokenizer.encode("<|user|>the cat<|assistant|>", { addSpecialTokens: false });
+      assert.deepEqual(core.added[0]?.prompt, prompt);
+      const sampled = tokenizer.encode("the 日本 cat").length + 1;
+      assert.equal(whole.usage.completion_tokens, sampled);
+      assert.equal(whole.usage.prompt_tokens, prompt.length);
+      assert.equal(whole.usage.prompt_tokens_details.cached_tokens, 3);
+      assert.equal(Math.round(whole.timings.predicted_per_second), sampled * 10);
+      const chunks = await collect(engine, { stream_options: { include_usage: true } });
+      assert.equal(textOf(chunks), "the 日本 cat");
+      assert.equal(chunks[0]?.choices[0]?.delta.role, "assistant");
+      assert.equal(chunks.at(-2)?.choices[0]?.finish_reason, "stop");
+      assert.deepEqual(chunks.at(-1)?.usage, whole.usage);
+      assert.ok(new Set(chunks.map(({ id }) => id)).size === 1);
+    });
+
+    it("takes the model's defaults, the request's wishes, and seeds as Python's engine", async () => {
+      const core = new ScriptedCore(writes("a"));
+      const engine = await engineOf(kind, core);
+      await engine.chat.completions.create({ messages: MESSAGES, seed: 5, n: 2, top_p: 0.5 });
+      const [one, two] = core.added.map(({ params }) => params);
+      assert.equal(one?.temperature, 0.5); // generation_config.json
+      assert.equal(one.topP, 0.5);
+      assert.deepEqual(one.stopIds, [EOS]);
+      assert.equal(one.seed, 5n);
+      assert.equal(two?.seed, (5n + 0x9e3779b97f4a7c15n) % 2n ** 64n);
+      await engine.completions.create({ prompt: "a", logit_bias: { "7": -3 }, seed: -1 });
+      assert.deepEqual([...(core.added[2]?.params.bias ?? [])], [[7, -3]]);
+      assert.equal(core.added[2]?.params.seed, 2n ** 64n - 1n);
+      assert.equal(core.added[2].params.maxTokens, 16);
+    });
+
+    it("gives several choices, logprobs and a completion's columns", async () => {
+      const engine = await engineOf(kind, new ScriptedCore(writes("the cat")));
+      const request = { messages: MESSAGES, n: 2, logprobs: true, top_logprobs: 2 };
+      const chat = await engine.chat.completions.create(request);
+      assert.deepEqual(
+        chat.choices.map(({ index }) => index),
+        [0, 1],
+      );
+      const content = chat.choices[1]?.logprobs?.content ?? [];
+      assert.equal(content.map(({ token }) => token).join(""), "the cat");
+      assert.equal(content[0]?.top_logprobs.length, 2);
+      const [first] = content;
+      assert.deepEqual(first?.bytes, [...Buffer.from(first?.token ?? "")]);
+      const completion = await engine.completions.create({ prompt: "x", logprobs: 1 });
+      const { tokens = [], text_offset: offsets } = completion.choices[0]?.logprobs ?? {};
+      assert.equal(tokens.join(""), completion.choices[0]?.text);
+      assert.equal(offsets?.[1], tokens[0]?.length);
+    });
+
+    it("ends at stop strings, which no piece has a part of", async () => {
+      const core = new ScriptedCore(writes("one STOP two and more"));
+      const engine = await engineOf(kind, core);
+      const chunks = await collect(engine, { stop: ["STOP"] });
+      assert.equal(textOf(chunks), "one ");
+      assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, "stop");
+      await settled(() => core.open === 0);
+    });
+
+    it("ends at max_tokens", async () => {
+      const engine = await engineOf(kind, new ScriptedCore(writes("the cat sat the cat sat")));
+      const answer = await engine.chat.completions.create({ messages: MESSAGES, max_tokens: 2 });
+      assert.equal(answer.choices[0]?.finish_reason, "length");
+      assert.equal(answer.usage.completion_tokens, 2);
+    });
+
+    it("runs many requests at once, of several models", async () => {
+      const first = new ScriptedCore(writes("the cat sat the cat"));
+      const engine = await engineOf(kind, first, new ScriptedCore(writes("Once upon")));
+      await assert.rejects(
+        engine.chat.completions.create({ messages: MESSAGES }),
+        (error: RequestError) => error instanceof RequestError && error.param === "model",
+      );
+      const ask = (model: string): Promise<ChatCompletion> =>
+        engine.chat.completions.create({ messages: MESSAGES, model });
+      const answers = await Promise.all([
+        ...Array.from({ length: 8 }, () => ask("small")),
+        ask("small-1"),
+      ]);
+      const texts = answers.map(({ choices }) => choices[0]?.message.content);
+      assert.deepEqual(new Set(texts.slice(0, 8)), new Set(["the cat sat the cat"]));
+      assert.equal(texts[8], "Once upon");
+      assert.equal(first.mostAtOnce, 8);
+      assert.deepEqual(
+        (await engine.models()).map(({ name }) => name),
+        ["small", "small-1"],
+      );
+    });
+
+    it("ends a request whose signal is aborted, or whose reader leaves", async () => {
+      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const engine = await engineOf(kind, core);
+      const controller = new AbortController();
+      const { signal } = controller;
+      const whole = engine.chat.completions.create({ messages: MESSAGES }, { signal });
+      await settled(() => core.open === 1);
+      controller.abort();
+      await assert.rejects(whole, (error: AbortedError) => {
+        assert.ok(error instanceof AbortedError);
+        return error.name === "AbortError";
+      });
+      await settled(() => core.open === 0);
+      const stream = { messages: MESSAGES, stream: true as const };
+      for await (const _ of await engine.chat.completions.create(stream)) break;
+      await settled(() => core.open === 0);
+      await (await engine.chat.completions.create(stream)).return?.(); // never read
+      await settled(() => core.open === 0);
+      await assert.rejects(engine.chat.completions.create(stream, { signal }), AbortedError);
+    });
+
+    it("refuses what cannot be answered, by the field", async () => {
+      const engine = await engineOf(kind, new ScriptedCore(writes("a")));
+      const wrong: [object, string][] = [
+        [{ messages: [] }, "messages"],
+        [{ messages: [{ role: "user" }] }, "messages.0"],
+        [{ messages: MESSAGES, temperature: 3 }, "temperature"],
+        [{ messages: MESSAGES, top_p: 0 }, "top_p"],
+        [{ messages: MESSAGES, n: 0 }, "n"],
+        [{ messages: MESSAGES, max_tokens: 4096 }, "messages"],
+        [{ messages: MESSAGES, max_tokens: 1.5 }, "max_tokens"],
+        [{ messages: MESSAGES, logit_bias: { "9999": 1 } }, "logit_bias"],
+        [{ messages: MESSAGES, top_logprobs: 2 }, "top_logprobs"],
+        [{ messages: MESSAGES, model: "other" }, "model"],
+        [{ messages: MESSAGES, tools: [{ type: "function" }] }, "tools"],
+        [{ messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages"],
+      ];
+      for (const [request, param] of wrong) {
+        const asked = engine.chat.completions.create(request as { messages: typeof MESSAGES });
+        await assert.rejects(asked, (error: RequestError) => {
+          assert.ok(error instanceof RequestError, String(error));
+          assert.equal(error.param, param, error.message);
+          return true;
+        });
+      }
+    });
+
+    it("tells of a lost device, then and afterwards", async () => {
+      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const engine = await engineOf(kind, core);
+      const running = collect(engine);
+      await settled(() => core.open === 1);
+      core.breaks = new CoreError("device_lost", "the GPU was taken away");
+      await assert.rejects(running, DeviceLostError);
+      await assert.rejects(engine.chat.completions.create({ messages: MESSAGES }), DeviceLostError);
+      await engine.dispose();
+      assert.ok(core.destroyed);
+    });
+
+    it("unloads a model with its requests", async () => {
+      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const engine = await engineOf(kind, core);
+      const running = assert.rejects(collect(engine), AbortedError);
+      await settled(() => core.open === 1);
+      await engine.unload("small");
+      await running;
+      assert.ok(core.destroyed);
+      assert.deepEqual(await engine.models(), []);
+    });
+  });
+}
+
+describe("loading", () => {
+  const loading = (all: Files): Promise<unknown> =>
+    new MLCEngine({ cache: ModelCache.inMemory() }).load(blobs(all));
+
+  it("names what the GPU lacks", async () => {
+    const webgpu = { name: "webgpu", device_features: ["shader-f16"] };
+    await assert.rejects(loading(folder({ target: webgpu, shards: [] })), (error) => {
+      assert.ok(error instanceof MissingFeatureError);
+      assert.deepEqual(error.features, ["webgpu"]);
+      return true;
+    });
+  });
+
+  it("refuses models of other targets", async () => {
+    await assert.rejects(loading(folder({ target: { name: "cuda" }, shards: [] })), ModelError);
+  });
+});
+
+it("the types are those of OpenAI's client", () => {
+  const chat = undefined as unknown as ChatCompletion;
+  const chunk = undefined as unknown as ChatCompletionChunk;
+  const completion = undefined as unknown as Completion;
+  // What is written here is checked by the compiler.
+  const theirs = [
+    chat satisfies OpenAI.ChatCompletion,
+    chunk satisfies OpenAI.ChatCompletionChunk,
+    completion as Omit<OpenAI.Completion, "choices"> satisfies Omit<OpenAI.Completion, "choices">,
+  ];
+  assert.equal(theirs.length, 3);
+});
+
+it("nothing is loaded for grammars before they are used", () => {
+  const built = new URL("../src/", import.meta.url);
+  for (const name of ["engine/mlc_engine.js", "engine/masks.js", "index.js"]) {
+    const source = readFileSync(new URL(name, built), "utf8");
+    assert.doesNotMatch(source, /^import .*(grammar_masks|xgrammar)/m, name);
+  }
+});

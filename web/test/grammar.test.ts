@@ -1,0 +1,67 @@
+/** Outputs that are held to schemas and grammars. Runs bundled: see src/grammar/xgrammar.ts. */
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+import { type ChatCompletion, MLCEngine, ModelCache, RequestError } from "../src/index.js";
+import { folder } from "./model_folder.js";
+import { ScriptedCore, type Script } from "./scripted_core.js";
+
+const MESSAGES = [{ role: "user" as const, content: "the cat" }];
+
+async function engineOf(script: Script): Promise<MLCEngine> {
+  const core = new ScriptedCore(script);
+  const engine = new MLCEngine({
+    cache: ModelCache.inMemory(),
+    loadCore: () => Promise.resolve(core),
+  });
+  const files = folder({ shards: [100] });
+  await engine.load(new Map([...files].map(([name, bytes]) => [name, new Blob([bytes])])));
+  return engine;
+}
+
+describe("structured output", () => {
+  const schema = {
+    type: "object",
+    properties: { name: { type: "string" }, old: { type: "boolean" } },
+    required: ["name", "old"],
+    additionalProperties: false,
+  };
+
+  it("is held to a schema, and ends where it is complete", async () => {
+    const quote = 6; // of the byte-level alphabet: so that texts end
+    const engine = await engineOf((_, n) => (n % 4 === 3 ? quote : (n * 37) % 260));
+    for (let round = 0; round < 2; round += 1) {
+      const answer = await engine.chat.completions.create({
+        messages: MESSAGES,
+        response_format: { type: "json_schema", json_schema: { schema } },
+      });
+      const value = JSON.parse(answer.choices[0]?.message.content ?? "") as Record<string, unknown>;
+      assert.deepEqual(Object.keys(value), ["name", "old"]);
+      assert.equal(typeof value["old"], "boolean");
+      assert.equal(answer.choices[0]?.finish_reason, "stop");
+    }
+  });
+
+  it("is held to a grammar", async () => {
+    const engine = await engineOf((_, n) => n);
+    const answer = await engine.chat.completions.create({
+      messages: MESSAGES,
+      response_format: { type: "grammar", grammar: 'root ::= "yes" | "no"' },
+    });
+    assert.match(answer.choices[0]?.message.content ?? "", /^(yes|no)$/);
+  });
+
+  it("refuses what would not be enforced, and what is no grammar", async () => {
+    const engine = await engineOf(() => 9);
+    const asked = (response_format: object): Promise<ChatCompletion> =>
+      engine.chat.completions.create({ messages: MESSAGES, response_format } as {
+        messages: typeof MESSAGES;
+      });
+    const unique = { properties: { tags: { type: "array", uniqueItems: true, not: {} } } };
+    await assert.rejects(asked({ type: "json_schema", json_schema: { schema: unique } }), {
+      name: "RequestError",
+      message: /properties\.tags\.uniqueItems, properties\.tags\.not/,
+    });
+    await assert.rejects(asked({ type: "grammar", grammar: "root ::= (" }), RequestError);
+  });
+});

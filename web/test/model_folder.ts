@@ -1,0 +1,159 @@
+/** A compiled folder, small and made on the spot, and a server for it that can misbehave. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { Random } from "./random.js";
+
+const cases = new URL("../tests/web/text_cases.json", `file://${process.cwd()}/`);
+const TOKENIZER = (
+  JSON.parse(readFileSync(cases, "utf8")) as {
+    tokenizers: Record<string, { tokenizer: object }>;
+  }
+).tokenizers["byte_level"]?.tokenizer;
+const TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<|assistant|>";
+
+export type Files = Map<string, Uint8Array<ArrayBuffer>>;
+
+/** Files of a folder; `shards` are the lengths of its weights, whose bytes depend on `seed`. */
+export function folder({
+  name = "small",
+  target = {},
+  memory = {},
+  shards = [9_500_000, 1000],
+  seed = 1,
+} = {}): Files {
+  const random = new Random(seed);
+  const files: Files = new Map([
+    ["model.wasm", random.bytes(2000)],
+    ["tensor-cache.json", text({ records: [] })],
+    ["tokenizer.json", text(TOKENIZER)],
+    ["tokenizer_config.json", text({ eos_token: "</s>", chat_template: TEMPLATE })],
+    ["generation_config.json", text({ temperature: 0.5 })],
+    ...shards.map((size, k) => [`params_shard_${k}.bin`, block(random, size)] as const),
+  ]);
+  files.set("wherry.json", manifest(files, { name, target, memory }));
+  return files;
+}
+
+function block(random: Random, size: number): Uint8Array<ArrayBuffer> {
+  const seed = random.bytes(997); // no period of a chunk
+  return Uint8Array.from({ length: size }, (_, at) => (seed[at % 997] ?? 0) ^ (at >> 12));
+}
+
+function manifest(
+  files: Files,
+  { name, target, memory }: { name: string; target: object; memory: object },
+): Uint8Array<ArrayBuffer> {
+  const records = [...files].map(([file, bytes]) => [
+    file,
+    { size: bytes.length, sha256: sha(bytes) },
+  ]);
+  const values = {
+    architecture: { config: { rms_norm_eps: 1.25, name: 'a "quoted", {odd}: one\\' } },
+    capabilities: [],
+    deployment: { context: 512, max_batch: 8 },
+    files: Object.fromEntries(records.sort()) as object,
+    interface: "x",
+    key: "k",
+    library: "model.wasm",
+    memory,
+    name,
+    quantization: "q4f16_1",
+    schema: 2,
+    target: { kind: "llvm", name: "wasm", ...target },
+    tvm: "0",
+    wherry: "0",
+  };
+  const digest = sha(Buffer.from(python(values)));
+  const { architecture, capabilities, deployment, ...rest } = values;
+  const all = { architecture, capabilities, deployment, digest, ...rest };
+  return text(all, 2);
+}
+
+/** JSON on one line as Python writes it. */
+function python(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).map(
+    ([key, one]) => `${JSON.stringify(key)}: ${python(one)}`,
+  );
+  return `{${fields.join(", ")}}`;
+}
+
+function text(value: unknown, indent?: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(Buffer.from(JSON.stringify(value, null, indent)));
+}
+
+function sha(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** What a server does in place of answering well; gone after `times`. */
+export interface Mischief {
+  readonly kind: "cut" | "damage" | "refuse" | "unavailable";
+  /** Bytes that are sent well before. */
+  readonly after?: number;
+  times: number;
+}
+
+/** Serves a folder on a port of its own. */
+export class FolderServer {
+  /** What goes wrong, by file. */
+  readonly mischief = new Map<string, Mischief>();
+  /** What was asked for: name and offset. */
+  readonly asked: { name: string; from: number }[] = [];
+  ranges = true;
+  url = "";
+  files: Files;
+  readonly #server: Server;
+
+  private constructor(files: Files) {
+    this.files = files;
+    this.#server = createServer((request, response) => {
+      this.#answer(request, response);
+    });
+  }
+
+  static async start(files: Files): Promise<FolderServer> {
+    const made = new FolderServer(files);
+    await new Promise<void>((resolve) => made.#server.listen(0, "127.0.0.1", resolve));
+    made.url = `http://127.0.0.1:${(made.#server.address() as AddressInfo).port}/`;
+    return made;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const name = (request.url ?? "/").slice(1);
+    const bytes = this.files.get(name);
+    const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
+    const from = this.ranges ? Number(range ?? 0) : 0;
+    this.asked.push({ name, from: Number(range ?? 0) });
+    const mischief = this.#mischiefFor(name);
+    if (!bytes || mischief?.kind === "refuse" || mischief?.kind === "unavailable") {
+      response.writeHead(mischief?.kind === "unavailable" ? 503 : 404).end();
+      return;
+    }
+    response.writeHead(from > 0 ? 206 : 200, { "Content-Length": bytes.length - from });
+    const body = Buffer.from(bytes.subarray(from));
+    if (mischief?.kind === "cut") {
+      response.write(body.subarray(0, mischief.after ?? 0), () => response.destroy());
+      return;
+    }
+    if (mischief?.kind === "damage")
+      body[mischief.after ?? 0] = (body[mischief.after ?? 0] ?? 0) ^ 1;
+    response.end(body);
+  }
+
+  #mischiefFor(name: string): Mischief | undefined {
+    const found = this.mischief.get(name);
+    if (!found || found.times === 0) return undefined;
+    found.times -= 1;
+    return found;
+  }
+}

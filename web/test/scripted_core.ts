@@ -1,0 +1,175 @@
+import {
+  type Core,
+  CoreError,
+  type CoreEvent,
+  type CoreMask,
+  type CoreParams,
+  type CoreStats,
+} from "../src/core/core.js";
+
+/** The n-th token after a prompt. */
+export type Script = (prompt: readonly number[], n: number, params: CoreParams) => number;
+
+interface Request {
+  readonly id: number;
+  readonly prompt: readonly number[];
+  readonly params: CoreParams;
+  readonly mask: CoreMask | undefined;
+  sampled: number;
+}
+
+const DEFAULTS: CoreParams = {
+  maxTokens: 0,
+  minTokens: 0,
+  stopIds: [],
+  temperature: 1,
+  dynamicRange: 0,
+  dynamicExponent: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  typicalP: 1,
+  topNSigma: 0,
+  xtcProbability: 0,
+  xtcThreshold: 0.1,
+  mirostatTau: 0,
+  mirostatEta: 0.1,
+  repetitionPenalty: 1,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  dryMultiplier: 0,
+  dryBase: 1.75,
+  dryAllowedLength: 2,
+  dryRange: 0,
+  dryBreakers: [],
+  seed: 0,
+  bias: new Map(),
+  allowed: [],
+  badWords: [],
+  topLogprobs: 0,
+  promptLogprobs: -1,
+  priority: 0,
+  user: 0,
+  salt: 0,
+  adapter: 0,
+  maxDrafts: 0,
+  prediction: [],
+  embed: false,
+  source: [],
+};
+
+/** A core that writes what a script says: requests, batches, aborts and failures as the real one. */
+export class ScriptedCore implements Core {
+  readonly metadata;
+  /** Requests as they were added. */
+  readonly added: { prompt: readonly number[]; params: CoreParams }[] = [];
+  /** The next step fails with it, and so does every later call. */
+  breaks: CoreError | undefined;
+  destroyed = false;
+  mostAtOnce = 0;
+  readonly #script: Script;
+  #requests: Request[] = [];
+  #aborted: CoreEvent[] = [];
+
+  constructor(script: Script, { vocabSize = 1024, context = 512 } = {}) {
+    this.#script = script;
+    this.metadata = {
+      name: "scripted",
+      vocab_size: vocabSize,
+      context,
+      page_size: 16,
+      entries: [],
+    };
+  }
+
+  /** Requests that have not ended. */
+  get open(): number {
+    return this.#requests.length;
+  }
+
+  paramsDefault(): CoreParams {
+    return { ...DEFAULTS };
+  }
+
+  add(id: number, tokens: Int32Array, params: CoreParams, mask?: CoreMask): void {
+    if (this.breaks) throw this.breaks;
+    if (params.adapter !== 0) throw new CoreError("invalid_argument", "there are no adapters");
+    this.added.push({ prompt: [...tokens], params });
+    this.#requests.push({ id, prompt: [...tokens], params, mask, sampled: 0 });
+  }
+
+  abort(id: number): void {
+    const found = this.#requests.findIndex((one) => one.id === id);
+    if (found < 0) throw new CoreError("not_found", `there is no request ${id}`);
+    this.#requests.splice(found, 1);
+    this.#aborted.push({ ...event(id, -1), finish: "abort" });
+  }
+
+  async step(): Promise<CoreEvent[]> {
+    await Promise.resolve();
+    if (this.breaks) throw this.breaks;
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.#requests.length);
+    const events = [...this.#aborted.splice(0), ...this.#requests.map((one) => this.#next(one))];
+    const ended = new Set(events.filter(({ finish }) => finish).map(({ id }) => id));
+    this.#requests = this.#requests.filter(({ id }) => !ended.has(id));
+    return events;
+  }
+
+  stats(): CoreStats {
+    return { running: this.#requests.length } as CoreStats;
+  }
+
+  clearCache(): void {
+    // there is none
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+  }
+
+  #next(request: Request): CoreEvent {
+    const { id, prompt, params } = request;
+    const token = this.#masked(request, this.#script(prompt, request.sampled, params));
+    request.sampled += 1;
+    const complete = request.mask?.accept(token) === true;
+    const top = Array.from({ length: params.topLogprobs }, (_, k) => ({
+      token: token + k,
+      logprob: -0.5 - k,
+    }));
+    const made = {
+      ...event(id, token),
+      logprob: -0.5,
+      top,
+      cachedTokens: Math.min(3, prompt.length),
+    };
+    if (complete || params.stopIds.includes(token)) return { ...made, finish: "stop" };
+    if (request.sampled === params.maxTokens) return { ...made, finish: "length" };
+    return made;
+  }
+
+  /** The token, or the next one that the mask allows. */
+  #masked({ mask }: Request, token: number): number {
+    const { vocab_size: size } = this.metadata;
+    const bits = new Uint32Array(Math.ceil(size / 32));
+    if (!mask || mask.fill(bits) === true) return token;
+    const allowed = (id: number): boolean => (((bits[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+    for (let k = 0; k < size; k += 1) if (allowed((token + k) % size)) return (token + k) % size;
+    throw new Error("the mask allows nothing");
+  }
+}
+
+function event(id: number, token: number): CoreEvent {
+  return {
+    id,
+    token,
+    logprob: 0,
+    top: [],
+    prompt: false,
+    cachedTokens: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
+    queueSeconds: 0.001,
+    prefillSeconds: 0.01,
+    decodeSeconds: 0.1,
+  };
+}

@@ -1,0 +1,237 @@
+/** Folders over the network: cut, damaged, kept, removed, refused. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+
+import { DamagedFileError, DownloadError, ModelError, QuotaError } from "../src/errors.js";
+import {
+  type CachedFolderOptions,
+  findManifest,
+  openCached,
+} from "../src/weights/cached_folder.js";
+import { joined, type ModelFolder } from "../src/weights/folder.js";
+import { CHUNK } from "../src/weights/kept_file.js";
+import { MemoryStore } from "../src/weights/memory_store.js";
+import { keptModels, removeKept } from "../src/weights/model_records.js";
+import { openPicked } from "../src/weights/picked_folder.js";
+import { folder, FolderServer } from "./model_folder.js";
+
+const SHARD = "params_shard_0.bin";
+const LENGTH = 9_500_000;
+let server: FolderServer;
+let store: MemoryStore;
+const files = folder();
+
+beforeEach(async () => {
+  server = await FolderServer.start(files);
+  store = new MemoryStore();
+});
+afterEach(() => {
+  server.stop();
+});
+
+async function open(options: Partial<CachedFolderOptions> = {}): Promise<ModelFolder> {
+  const all = { store, ...options };
+  return openCached(await findManifest(server.url, all), all);
+}
+
+async function assertWhole(made: ModelFolder): Promise<void> {
+  for (const name of [SHARD, "tokenizer.json", "model.wasm"]) {
+    const bytes = await joined(files.get(name)?.length ?? 0, made.stream(name));
+    assert.ok(Buffer.from(bytes).equals(Buffer.from(files.get(name) ?? [])), name);
+  }
+}
+
+describe("a folder on a server", () => {
+  it("is fetched once and kept", async () => {
+    const seen: number[] = [];
+    const made = await open({ progress: (done, total) => seen.push(done / total) });
+    await assertWhole(made);
+    assert.equal(seen.at(0), 0);
+    assert.equal(seen.at(-1), 1);
+    assert.deepEqual(
+      seen,
+      seen.toSorted((a, b) => a - b),
+    );
+    server.asked.length = 0;
+    await assertWhole(await open());
+    assert.deepEqual(
+      server.asked.map(({ name }) => name),
+      ["wherry.json"],
+    );
+  });
+
+  it("opens without a network once it is kept", async () => {
+    await open();
+    server.stop();
+    const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
+    await assertWhole(await open({ fetch: offline }));
+  });
+
+  it("goes on where a download was cut", async () => {
+    server.mischief.set(SHARD, { kind: "cut", after: 6_000_000, times: 1 });
+    await assertWhole(await open());
+    const offsets = server.asked.filter(({ name }) => name === SHARD).map(({ from }) => from);
+    assert.equal(offsets[0], 0);
+    assert.equal(offsets.length, 2);
+    assert.ok((offsets[1] ?? 0) > 0 && (offsets[1] ?? 0) <= 6_000_000);
+  });
+
+  it("goes on after a page was closed, from the last chunk that was kept", async () => {
+    const controller = new AbortController();
+    const stop = open({
+      signal: controller.signal,
+      progress: (done) => {
+        if (done > CHUNK + 1_000_000) controller.abort();
+      },
+    });
+    await assert.rejects(stop, { name: "AbortError", code: "aborted" });
+    server.asked.length = 0;
+    await assertWhole(await open());
+    const again = server.asked.find(({ name }) => name === SHARD);
+    assert.equal(again?.from, CHUNK);
+  });
+
+  it("goes on with servers that know no ranges", async () => {
+    server.ranges = false;
+    server.mischief.set(SHARD, { kind: "cut", after: 5_000_000, times: 2 });
+    await assertWhole(await open());
+  });
+
+  it("fetches a damaged file again, and once only", async () => {
+    server.mischief.set(SHARD, { kind: "damage", after: 5_000_000, times: 1 });
+    await assertWhole(await open());
+    server.mischief.set(SHARD, { kind: "damage", after: 7, times: 9 });
+    store = new MemoryStore();
+    await assert.rejects(open(), (error: DamagedFileError) => {
+      assert.ok(error instanceof DamagedFileError);
+      assert.equal(error.file, SHARD);
+      return true;
+    });
+  });
+
+  it("fetches again from the chunk that was damaged in the store", async () => {
+    await open();
+    const chunks = (await store.names("blobs")).filter((name) => name.includes("/000001-"));
+    assert.equal(chunks.length, 1);
+    await store.put(chunks[0] ?? "", new Uint8Array(CHUNK));
+    const made = await open();
+    server.asked.length = 0;
+    await assertWhole(made);
+    assert.deepEqual(server.asked, [{ name: SHARD, from: CHUNK }]);
+  });
+
+  it("is tried again when a server has no time, and not where it says no", async () => {
+    server.mischief.set(SHARD, { kind: "unavailable", times: 2 });
+    await assertWhole(await open());
+    store = new MemoryStore();
+    server.mischief.set(SHARD, { kind: "refuse", times: 9 });
+    server.asked.length = 0;
+    await assert.rejects(open(), (error: DownloadError) => {
+      assert.ok(error instanceof DownloadError);
+      assert.equal(error.status, 404);
+      assert.equal(error.url, server.url + SHARD);
+      return true;
+    });
+    assert.equal(server.asked.filter(({ name }) => name === SHARD).length, 1);
+  });
+
+  it("is refused before its first byte where it does not fit", async () => {
+    const storage = { estimate: () => Promise.resolve({ usage: 900, quota: 1_000_900 }) };
+    Object.defineProperty(globalThis, "navigator", { value: { storage }, configurable: true });
+    try {
+      await assert.rejects(open(), (error: QuotaError) => {
+        assert.ok(error instanceof QuotaError);
+        assert.equal(error.available, 1_000_000);
+        assert.ok((error.missing ?? 0) > LENGTH - 1_000_000);
+        assert.match(error.message, /8\.\d MiB are missing/);
+        return true;
+      });
+      assert.deepEqual(
+        server.asked.map(({ name }) => name),
+        ["wherry.json"],
+      );
+    } finally {
+      Reflect.deleteProperty(globalThis, "navigator");
+    }
+  });
+
+  it("is refused if its manifest is damaged, or of something else", async () => {
+    const manifest = Buffer.from(files.get("wherry.json") ?? []).toString();
+    const changed = (from: string, to: string): Uint8Array<ArrayBuffer> =>
+      Uint8Array.from(Buffer.from(manifest.replace(from, to)));
+    server.files = new Map([["wherry.json", changed('"max_batch": 8', '"max_batch": 9')]]);
+    await assert.rejects(open(), DamagedFileError);
+    server.files = new Map([["wherry.json", changed('"schema": 2', '"schema": 99')]]);
+    await assert.rejects(open(), { name: "ModelError", message: /schema 99.*reads schema 2/s });
+    server.files = new Map([["wherry.json", changed("{", "")]]);
+    await assert.rejects(open(), ModelError);
+  });
+});
+
+describe("kept models", () => {
+  it("are listed and removed; what others share stays", async () => {
+    await open();
+    const first = server.url;
+    const other = await FolderServer.start(folder({ name: "other", shards: [5000], seed: 1 }));
+    try {
+      await openCached(await findManifest(other.url, { store }), { store });
+      const listed = await keptModels(store);
+      assert.deepEqual(listed.map(({ name }) => name).sort(), ["other", "small"]);
+      assert.ok(listed.every(({ bytes, total }) => bytes === total));
+      await removeKept(store, first);
+      assert.deepEqual(
+        (await keptModels(store)).map(({ name, bytes, total }) => [name, bytes === total]),
+        [["other", true]],
+      );
+      await removeKept(store, other.url);
+      assert.deepEqual(await store.names("blobs"), []);
+    } finally {
+      other.stop();
+    }
+  });
+
+  it("lose what an older version of them had", async () => {
+    await open();
+    server.files = folder({ seed: 5 });
+    await open();
+    const [model] = await keptModels(store);
+    const names = await store.names("blobs");
+    const kept = await Promise.all(names.map(async (name) => (await store.get(name))?.length ?? 0));
+    const bytes = kept.reduce((sum, size) => sum + size, 0);
+    assert.equal(bytes, model?.total);
+  });
+});
+
+describe("a folder that was picked", () => {
+  const picked = (
+    change: (all: Map<string, Blob>) => void = () => undefined,
+  ): Map<string, Blob> => {
+    const all = new Map([...files].map(([name, bytes]) => [name, new Blob([bytes])]));
+    change(all);
+    return all;
+  };
+
+  it("is read where it lies", async () => {
+    await assertWhole(await openPicked("mine", picked()));
+  });
+
+  it("is refused with all that is wrong", async () => {
+    const wrong = picked((all) => {
+      all.delete("model.wasm");
+      all.set(SHARD, new Blob(["short"]));
+    });
+    const message = /model\.wasm is missing; params_shard_0\.bin has 5 bytes, not 9500000/;
+    await assert.rejects(openPicked("mine", wrong), { name: "DamagedFileError", message });
+    await assert.rejects(openPicked("mine", new Map()), ModelError);
+  });
+
+  it("is refused at the end of a file that has changed", async () => {
+    const bytes = files.get(SHARD)?.slice() ?? new Uint8Array();
+    bytes[77] = (bytes[77] ?? 0) ^ 1;
+    const made = await openPicked(
+      "mine",
+      picked((all) => all.set(SHARD, new Blob([bytes]))),
+    );
+    await assert.rejects(joined(LENGTH, made.stream(SHARD)), DamagedFileError);
+  });
+});
