@@ -193,7 +193,7 @@ typedef struct {
                                 compute */
   uint64_t chained_steps;    /* launched before the step before them was read, with tokens that the
                                 device took from it */
-  uint64_t vain_rows;        /* of them, for a token that was another, or a request that had ended */
+  uint64_t vain_rows; /* of them, for a token that was another, or a request that had ended */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */
