@@ -37,8 +37,11 @@ export default defineConfig(
   },
   {
     files: ["test/**"],
-    rules: { "@typescript-eslint/no-floating-promises": "off",
-      "@typescript-eslint/no-unnecessary-condition": "off", // an assertion narrows more than it shows "max-lines-per-function": "off" },
+    rules: {
+      "@typescript-eslint/no-floating-promises": "off",
+      "@typescript-eslint/no-unnecessary-condition": "off", // an assertion narrows more than it shows
+      "max-lines-per-function": "off",
+    },
   },
   {
     files: ["scripts/**", "*.js"],
