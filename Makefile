@@ -73,15 +73,18 @@ $(WEB): web/package.json web/package-lock.json
 	npm ci --silent --no-fund --no-audit --prefix web
 	touch $@
 
+INSTALLED := $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.safetensors' 2>/dev/null)
+
 # The core for browsers is built once, by `native`, and not for this wheel.
-$(VENV)/.installed: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF
-$(VENV)/.installed: $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.safetensors' 2>/dev/null)
+$(VENV)/.installed $(VENV)/.tested: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF;CMAKE_UNITY_BUILD=ON
+
+$(VENV)/.installed: $(INSTALLED)
 	$(BIN)/pip install --quiet .
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
+$(VENV)/.tested: $(INSTALLED)
 	$(BIN)/pip install --quiet ".[test,cuda]"
-	touch $@
+	touch $(VENV)/.installed $@
 
 clean:
 	rm -rf build $(VENV)

@@ -168,6 +168,8 @@ const STATS_FIELDS = [
   ["whole_rows", "u64"],
   ["readback_bytes", "u64"],
   ["overlapped_seconds", "f64"],
+  ["chained_steps", "u64"],
+  ["vain_rows", "u64"],
 ] as const satisfies readonly Field[];
 
 /** wherry_stats */

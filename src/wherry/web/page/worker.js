@@ -1,1 +1,1 @@
-import{c as r}from"./part-OPMSMDXL.js";import"./part-AXPRDSLS.js";r();
+import{c as r}from"./part-7K5GDQUA.js";import"./part-AXPRDSLS.js";r();
