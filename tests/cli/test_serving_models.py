@@ -8,7 +8,7 @@ import math
 import pytest
 from click.testing import CliRunner
 
-from wherry.cli.serve import serve_command
+from wherry.cli.group import cli
 from wherry.runtime.server.catalog import catalog
 
 FILE = "models: [{model: demo}]"
@@ -36,7 +36,7 @@ def typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        done = CliRunner().invoke(serve_command, arguments)
+        done = CliRunner().invoke(cli, ["serve", *arguments])
         return done.exit_code, done.output, calls
 
     return run
