@@ -29,7 +29,7 @@ from .candidates import CHOICE, add_candidates
 from .candidates import ENTRY as CANDIDATES
 from .device_limits import require_limits
 from .device_sources import device_sources
-from .export import INPUTS, Program
+from .export import Program
 
 GUESSED_ROWS = 16
 # A third of a compilation for CPUs: our kernels allocate what they use, and LLVM finds common
@@ -49,10 +49,10 @@ class Deployment:
     page_size: int = PAGE_SIZE  # tokens
 
     def bounds(self) -> dict[str, int]:
-        """Of the symbolic sizes that intermediate tensors have."""
+        """Of rows, results, page ids of a group, and sequences of a step."""
         pages = self.max_batch * -(-self.context // self.page_size)
-        sequences = {"r1": self.max_batch + 1, "r2": self.max_batch + 1}
-        return {"n": self.prefill_chunk, "m": self.logit_rows, "p": pages, **sequences}
+        rows = {"n": self.prefill_chunk, "m": self.logit_rows}
+        return {**rows, "p": pages, "r": self.max_batch}
 
     def __post_init__(self) -> None:
         if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few
@@ -101,18 +101,21 @@ def build_library(
     """
     inputs = PipelineInputs(
         kernels=target.kernels,
-        bounds=deployment.bounds(),
+        bounds=program.bounds(deployment.bounds()),
         stored=program.stored,
         entries=program.entries,
         narrow=target.activations == "float16",
     )
-    state = {
-        "kind": "paged_kv",
-        "layers": program.layers,
-        "shape": list(program.page_shape),
-        "dtype": program.kv_dtype,
-        "group": 0,
-    }
+    state = [
+        {
+            "kind": "paged_kv",
+            "layers": len(group.layers),
+            "shape": list(program.page_shape),
+            "dtype": program.kv_dtype,
+            "group": g,
+        }
+        for g, group in enumerate(program.groups)
+    ]
     metadata: dict[str, Any] = {
         "schema": 2,
         "interface": INTERFACE_HASH,
@@ -120,10 +123,10 @@ def build_library(
         "vocab_size": vocab_size,
         "embedding_size": program.embedding_size,
         **asdict(deployment),
-        "inputs": list(INPUTS),
+        "inputs": list(program.inputs),
         "entries": list(program.entries),
-        "groups": [{"kind": "self", "window": 0}],
-        "state": [state],
+        "groups": [{"kind": "self", "window": group.window or 0} for group in program.groups],
+        "state": state,
     }
 
     def with_metadata(mod: IRModule) -> IRModule:

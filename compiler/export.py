@@ -7,8 +7,8 @@ the layers once, and `SplitEntries` makes functions of it in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import IRModule
@@ -16,25 +16,48 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op, spec
 from tvm.relax.frontend.nn.exporter import Exporter
 
-from wherry.models.arch import Architecture, Shape
-from wherry.models.state import Batch, PagedKV, page_shape
+from wherry.models.arch import Architecture, LayerState, Shape
+from wherry.models.state import Batch, PagedKV, Pages, page_shape
 from wherry.quant.scheme import Scheme
 
 from .quantize import quantize
 
-# Symbolic sizes of the batch arrays, in the order of Batch's fields.
-SIZES = {
-    "tokens": "n",
-    "positions": "n",
-    "sequences": "n",
-    "query_indptr": "r1",
-    "page_indptr": "r2",
-    "page_ids": "p",
-    "logit_rows": "m",
-}
-assert list(SIZES) == [f.name for f in fields(Batch)]
-# The same as the core's names of a step's arrays; a group's pages are two of them.
-INPUTS = ("tokens", "positions", "sequences", "query_indptr", "pages.0", "logit_rows")
+
+def sizes(groups: int) -> dict[str, str]:
+    """Symbolic sizes of the batch arrays, in the order of Batch's fields."""
+    own = [(f"page_indptr_{g}", f"r{g + 2}") for g in range(groups)]
+    ids = [(f"page_ids_{g}", "p" if g == 0 else f"p{g}") for g in range(groups)]
+    return {
+        "tokens": "n",
+        "positions": "n",
+        "sequences": "n",
+        "query_indptr": "r1",
+        **dict(array for both in zip(own, ids, strict=True) for array in both),
+        "logit_rows": "m",
+    }
+
+
+def _batch(arrays: list[Tensor]) -> Batch:
+    tokens, positions, sequences, query_indptr, *pages, logit_rows = arrays
+    tables = tuple(Pages(*pages[i : i + 2]) for i in range(0, len(pages), 2))
+    return Batch(tokens, positions, sequences, query_indptr, tables, logit_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Layers whose sequences own the same pages."""
+
+    window: int | None  # tokens that a row sees; None: all before it
+    layers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, state: tuple[LayerState, ...]) -> tuple[Group, ...]:
+        """The groups of all layers; the one without a window, if there is one, is the first."""
+        assert all(s.kind == "paged_kv" for s in state), "only attention is exported yet"
+        windows = sorted({s.window for s in state}, key=lambda w: (w is not None, w))
+        return tuple(
+            cls(w, tuple(i for i, s in enumerate(state) if s.window == w)) for w in windows
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +68,42 @@ class Program:
     entries: tuple[str, ...]
     stored: dict[str, str]  # dtype on disk of each parameter, in order
     page_shape: Shape  # of one page of one layer, see models/state.py
-    layers: int  # that have pages
+    groups: tuple[Group, ...]  # of layers; so lie their states
     kv_dtype: str
     embedding_size: int  # numbers of a hidden state
 
+    @property
+    def layers(self) -> int:
+        """That have pages."""
+        return sum(len(group.layers) for group in self.groups)
 
-def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The core's names of a step's arrays; a group's pages are two of them."""
+        pages = [f"pages.{g}" for g in range(len(self.groups))]
+        return ("tokens", "positions", "sequences", "query_indptr", *pages, "logit_rows")
+
+    def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
+        """Upper bounds of all symbolic sizes, of those of n, m, p and r."""
+        names = sizes(len(self.groups)).values()
+        return {name: of[name[0]] + (name[0] == "r") for name in names}
+
+
+def _step(model: Any, entries: tuple[str, ...], groups: tuple[Group, ...]) -> Callable[..., Any]:
     """What is exported: takes plain tensors, calls the model with what it knows."""
     results: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": lambda x: model.logits(x),
         "embed": lambda x: op.astype(x, "float32"),
     }
 
+    order = [layer for group in groups for layer in group.layers]
+    group_of = [g for _, g in sorted((i, g) for g, own in enumerate(groups) for i in own.layers)]
+    arrays = len(sizes(len(groups)))
+
     def forward(*args: Any) -> Any:
-        batch = Batch(*args[: len(SIZES)])
-        x = model.hidden(batch, PagedKV(batch, list(args[len(SIZES) :])))
+        batch = _batch(list(args[:arrays]))
+        tensors = dict(zip(order, args[arrays:], strict=True))
+        x = model.hidden(batch, PagedKV(batch, [tensors[i] for i in sorted(order)], group_of))
         made = tuple(results[entry](x) for entry in entries)
         return made if len(made) > 1 else made[0]
 
@@ -104,15 +148,16 @@ def export(
     model = _model(arch, config, entries)
     model.to(dtype)
     model = quantize(model, scheme, dtype)
-    layers = [s for s in arch.state(config) if s.kind == "paged_kv" and s.window is None]
-    assert len(layers) == len(arch.state(config)), "only full attention is exported yet"
+    groups = Group.of(arch.state(config))
+    layers = range(len(arch.state(config)))
+    names = sizes(len(groups))
     shape = config.attention_shape()
     page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype)
-    arguments: list[Any] = [spec.Tensor([size], "int32") for size in SIZES.values()]
+    arguments: list[Any] = [spec.Tensor([size], "int32") for size in names.values()]
     arguments += [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
     method = spec.MethodSpec(
-        method=_step(model, entries),
-        arg_names=[*SIZES, *(f"state_{i}" for i in range(len(layers)))],
+        method=_step(model, entries, groups),
+        arg_names=[*names, *(f"state_{i}" for i in layers)],
         arg_specs=arguments,
         param_mode="plain",
         effect_mode="none",
@@ -123,7 +168,7 @@ def export(
         entries=entries,
         stored={name: _stored_dtype(param, scheme) for name, param in params},
         page_shape=page,
-        layers=len(layers),
+        groups=groups,
         kv_dtype=kv_dtype,
         embedding_size=config.hidden_size,
     )

@@ -36,9 +36,26 @@ class Described:
 
 
 def architectures() -> list[str]:
-    """Names of the architectures there are: the files that end with an `ARCH`."""
+    """Names of the files that end with an `ARCH`; see `families` for the aliases in them."""
     (folder,) = wherry.models.__path__
     return sorted(p.stem for p in Path(folder).glob("*.py") if "\nARCH = " in p.read_text())
+
+
+def families() -> dict[str, Architecture]:
+    """Every value of `model_type` that is supported, and the architecture that it names."""
+    found: dict[str, Architecture] = {}
+    for name in architectures():
+        arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
+        found |= dict.fromkeys((arch.name, *arch.aliases), arch)
+    return dict(sorted(found.items()))
+
+
+def _family(name: object) -> Architecture | None:
+    """That of a `model_type`; only its own file is imported if it has one."""
+    if isinstance(name, str) and name in architectures():
+        arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
+        return arch
+    return families().get(str(name))
 
 
 def describe(folder: Path) -> Described:
@@ -49,10 +66,10 @@ def describe(folder: Path) -> Described:
     """
     raw = read_json(folder / "config.json")
     name = raw.get("model_type")
-    known = architectures()
-    if name not in known:
+    arch = _family(name)
+    if arch is None:
         raise ModelError(
-            f"{folder}/config.json has model_type {name!r}; supported are {', '.join(known)}."
+            f"{folder}/config.json has model_type {name!r}; supported are {', '.join(families())}."
         )
     classes = raw.get("architectures") or []
     if not isinstance(classes, list) or not all(isinstance(c, str) for c in classes):
@@ -60,6 +77,5 @@ def describe(folder: Path) -> Described:
             f"{folder}/config.json has architectures {repr(classes)[:100]}; it is a list of names "
             'of classes, as ["LlamaForCausalLM"].'
         )
-    arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
     head = read_head(folder) or head_of(folder)
     return Described(arch, read_config(arch.config, raw), raw, head)

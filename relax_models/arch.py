@@ -51,8 +51,10 @@ class LayerState:
 
 
 def paged_kv(config: Any) -> tuple[LayerState, ...]:
-    """Each of `config.num_hidden_layers` layers attends to all tokens."""
-    return (LayerState(),) * int(config.num_hidden_layers)
+    """Each of `config.num_hidden_layers` layers attends to the tokens of its `window_of`."""
+    return tuple(
+        LayerState(window=config.window_of(i)) for i in range(int(config.num_hidden_layers))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class Architecture:
             where embeddings are tied.
         weights: how parameters are made of a checkpoint's tensors, see `weights.py`.
         state: for a configuration, what each layer keeps; one record a layer.
+        aliases: other values of `model_type` that mean the same, with the same fields.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Architecture:
     model: type[Any]
     weights: tuple[Word, ...] = ()
     state: Callable[[Any], tuple[LayerState, ...]] = paged_kv
+    aliases: tuple[str, ...] = ()
 
 
 def plan(

@@ -12,9 +12,11 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
         def problems(self) -> Iterator[str]: ...   # what fields say together that cannot be
 
 Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
-`problems` is optional. `ACCEPTED` (optional) names fields that are not read but must have one of
-these values, if present; of a list, each element. `IGNORED` (optional, a tuple of names) those that
-have no effect here.
+`problems` is optional. `DEFAULTS` (optional) has what absent fields are. `prepared` (optional, a
+static method from dict to dict) makes one spelling of several. A `RopeConfig` of another name than
+`rope` is read from NAME_parameters. `ACCEPTED` (optional) names fields that are not read but must
+have one of these values, if present; of a list, each element. `IGNORED` (optional, a tuple of names)
+those that have no effect here.
 """
 
 from __future__ import annotations
@@ -90,17 +92,26 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     Raises:
         ModelError: listing every unknown, missing and unsupported field with its value.
     """
+    problems: list[str] = []
     given = {name: value for name, value in hf.items() if value is not None}
+    given = {**getattr(cls, "DEFAULTS", {}), **given}
+    given = getattr(cls, "prepared", dict)(given)
     declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
     hints = get_type_hints(cls, include_extras=True)
-    problems: list[str] = []
     values: dict[str, Any] = {}
     rope_names: tuple[str, ...] = ()
     for field in declared:
         hint = hints[field.name]
-        if hint is RopeConfig:
+        if hint is RopeConfig and field.name == "rope":
             values[field.name] = read_rope(given, problems)
-            rope_names = (*ROPE_FIELDS, "original_max_position_embeddings")
+            rope_names += (*ROPE_FIELDS, "original_max_position_embeddings")
+        elif hint is RopeConfig:
+            own = f"{field.name}_parameters"
+            length = given.get("max_position_embeddings")
+            values[field.name] = read_rope(
+                {"rope_parameters": given.get(own), "max_position_embeddings": length}, problems
+            )
+            rope_names += (own,)
         elif field.name in given:
             value = given[field.name]
             if _fits(hint, value):

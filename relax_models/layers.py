@@ -5,6 +5,8 @@ from __future__ import annotations
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from .activations import Activation, activate
+
 
 class Embedding(nn.Embedding):
     """A token table [vocab, d] that may also serve as the output head (tied embeddings)."""
@@ -14,17 +16,42 @@ class Embedding(nn.Embedding):
         return op.matmul(x, op.permute_dims(self.weight))
 
 
-class SwiGLU(nn.Module):
-    """Gated feed-forward: down(silu(gate(x)) * up(x))."""
+class GatedMLP(nn.Module):
+    """Gated feed-forward: down(activation(gate(x)) * up(x)); with silu, SwiGLU."""
 
-    def __init__(self, hidden_size: int, intermediate_size: int, bias: bool = False) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        activation: Activation = "silu",
+        bias: bool = False,
+    ) -> None:
+        self.activation = activation
         self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """X [n, d] -> [n, d]."""
-        gate, up = op.split(self.gate_up_proj(x), 2, axis=-1)
+        both = self.gate_up_proj(x)
+        if self.activation != "silu":
+            return self.down_proj(activate(both, self.activation, gated=True))
+        gate, up = op.split(both, 2, axis=-1)
         return self.down_proj(op.silu(gate) * up)
+
+
+class MLP(nn.Module):
+    """Feed-forward without a gate: down(activation(up(x)))."""
+
+    def __init__(
+        self, hidden_size: int, intermediate_size: int, activation: Activation, bias: bool = False
+    ) -> None:
+        self.activation = activation
+        self.up_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        return self.down_proj(activate(self.up_proj(x), self.activation, gated=False))
 
 
 def rms_norm(size: int, eps: float) -> nn.RMSNorm:

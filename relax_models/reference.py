@@ -133,7 +133,7 @@ def rope_append(
             with T.sblock("row"):
                 T.reads()
                 T.writes()
-                freq = T.sblock_alloc_buffer((half,), "float32")
+                freq = T.sblock_alloc_buffer((max(half, 1),), "float32")
                 x = T.sblock_alloc_buffer((e,), "float32")
                 y = T.sblock_alloc_buffer((e,), "float32")
                 total = T.sblock_alloc_buffer((1,), "float32")
@@ -257,16 +257,22 @@ def attention(
     head_dim: int,
     scale: float,
     page_size: int,
+    window: int | None = None,
+    softcap: float | None = None,
     dtype: str = "float32",
     kv_dtype: str = "float32",
 ) -> tirx.PrimFunc:
-    """Causal attention of each row over its sequence's cache, positions 0 to its own.
+    """Causal attention of each row over its sequence's cache, up to its own position.
+
+    From position 0, or of the last `window` tokens; with `softcap` a score becomes
+    cap * tanh(score / cap) (Gemma 2).
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
     pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
     """
     h, g, e, page = heads, kv_heads, head_dim, page_shape(kv_heads, page_size, head_dim, kv_dtype)
     group = h // g
+    reach = window or 2**31 - 1  # tokens
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def func(
@@ -298,7 +304,9 @@ def attention(
                 state[1] = T.float32(0)
                 for k in T.serial(e):
                     acc[k] = T.float32(0)
-                for t in T.serial(POS[i] + 1):
+                first = T.max(POS[i] + 1 - reach, 0)
+                for after in T.serial(POS[i] + 1 - first):
+                    t = first + after
                     state[2] = T.float32(0)
                     for k in T.serial(e):
                         state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _cached(
@@ -310,6 +318,8 @@ def attention(
                             k,
                         )
                     state[2] = state[2] * T.float32(scale)
+                    if softcap is not None:
+                        state[2] = T.tanh(state[2] / T.float32(softcap)) * T.float32(softcap)
                     state[3] = T.exp(state[0] - T.max(state[0], state[2]))
                     state[0] = T.max(state[0], state[2])
                     state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
@@ -333,6 +343,8 @@ def attention(
             "kv_heads": g,
             "head_dim": e,
             "scale": scale,
+            "window": window,
+            "softcap": softcap,
             "page_size": page_size,
             "kv_dtype": kv_dtype,
         },

@@ -6,6 +6,7 @@ gives the meaning of each batch array.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,14 @@ PAGE_SIZE = 16  # tokens of a page
 
 
 @dataclass(frozen=True, slots=True)
+class Pages:
+    """Which pages the sequences of a step own, of one group of layers; int32."""
+
+    indptr: Tensor  # [r+1]
+    ids: Tensor  # [p]; -1 behind the group's window
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The arrays that describe a step, all int32."""
 
@@ -25,8 +34,7 @@ class Batch:
     positions: Tensor  # [n]
     sequences: Tensor  # [n]
     query_indptr: Tensor  # [r+1]
-    page_indptr: Tensor  # [r+1]
-    page_ids: Tensor  # [p]
+    pages: tuple[Pages, ...]  # of each group of layers
     logit_rows: Tensor  # [m]
 
     def wanted(self, x: Tensor) -> Tensor:
@@ -47,9 +55,11 @@ class AttentionShape:
     kv_heads: int
     head_dim: int
     scale: float  # of the scores
-    inv_freq: tuple[float, ...]  # radians a position, one a rotated pair
+    inv_freq: tuple[float, ...]  # radians a position, one a rotated pair; (): nothing rotates
     rope_scaling: float = 1.0  # multiplies cosine and sine
     qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
+    window: int | None = None  # tokens that a row sees, its own included; None: all before it
+    softcap: float | None = None  # set: scores become cap * tanh(score / cap)
 
 
 def page_shape(kv_heads: int, head_dim: int, kv_dtype: str) -> tuple[int, ...]:
@@ -63,9 +73,11 @@ class PagedKV:
     A layer's tensor is [pages, *page_shape(...)].
     """
 
-    def __init__(self, batch: Batch, layers: list[Tensor]) -> None:
+    def __init__(self, batch: Batch, layers: list[Tensor], groups: Sequence[int]) -> None:
+        """Args: `groups`, of each layer, whose pages it has."""
         self.batch = batch
         self.layers = layers
+        self.groups = groups
 
     def attend(
         self,
@@ -96,21 +108,24 @@ class PagedKV:
         )
         b = self.batch
         args = [op.reshape(qkv, (n, h + 2 * g, e))]
-        args += [b.positions, b.sequences, b.page_indptr, b.page_ids, *(qk_norm or ()), pages]
+        own = b.pages[self.groups[layer]]
+        args += [b.positions, b.sequences, own.indptr, own.ids, *(qk_norm or ()), pages]
         q = Tensor.placeholder([n, h, e], dtype)
         self.layers[layer], q = op.tensor_ir_inplace_op(
             rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
         )
         out = op.tensor_ir_op(
-            reference.attention(**common, scale=shape.scale),
+            reference.attention(
+                **common, scale=shape.scale, window=shape.window, softcap=shape.softcap
+            ),
             "attention",
             [
                 q,
                 b.positions,
                 b.sequences,
                 b.query_indptr,
-                b.page_indptr,
-                b.page_ids,
+                own.indptr,
+                own.ids,
                 self.layers[layer],
             ],
             Tensor.placeholder([n, h, e], dtype),

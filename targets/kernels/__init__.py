@@ -2,6 +2,7 @@
 
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
+    ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
     FusedLinearSpec,
@@ -13,6 +14,7 @@ from .specs import (
 )
 
 __all__ = [
+    "ActivationSpec",
     "AttentionSpec",
     "EmbeddingSpec",
     "FusedKernel",

@@ -9,6 +9,7 @@ from tvm.tirx import PrimFunc
 
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
+    ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
@@ -46,6 +47,7 @@ class KernelsByName:
             "embedding": (EmbeddingSpec, self._embedding),
             "rms_norm": (RMSNormSpec, kernels.rms_norm),
             "add_rms_norm": (RMSNormSpec, kernels.add_rms_norm),
+            "activation": (ActivationSpec, kernels.activation),
             "swiglu": (SwiGLUSpec, kernels.swiglu),
             "rope_append": (RopeAppendSpec, kernels.rope_append),
             "attention": (AttentionSpec, kernels.attention),

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from tvm.tirx import PrimFunc
 
 from .specs import (
+    ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
     LinearSpec,
@@ -71,6 +72,10 @@ class KernelSet(Protocol):
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
         """(gate_up [n, 2d], y [n, d])."""
+        ...
+
+    def activation(self, spec: ActivationSpec) -> PrimFunc | None:
+        """(x [n, d], or [n, 2d] if gated, y [n, d])."""
         ...
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Scheme = Literal["f32", "f16", "q4", "q8"]
 FloatName = Literal["float16", "float32"]
 CacheName = Literal["float16", "float32", "int8"]
+ActivationName = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 
 _SCHEMES = ("f32", "f16", "q4", "q8")
 _INTEGERS = ("q4", "q8")
@@ -210,11 +211,28 @@ class SwiGLUSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationSpec(_Record):
+    """y[n, dim] = f(x[n, dim]); gated: f(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim].
+
+    "gelu" has the error function, "gelu_tanh" its approximation, "relu2" is max(x, 0)^2.
+    """
+
+    dim: int
+    kind: ActivationName
+    gated: bool = False
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "dim")
+        if self.kind not in get_args(ActivationName):
+            raise ValueError(f"kind {self.kind!r} is not one of {get_args(ActivationName)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RopeAppendSpec(_Record):
     """Rotate q and k, write k and v into the paged cache, return q.
 
     Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
-    by the float32 angle position * inv_freq[j]; the rest of the head passes.
+    by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it.
     """
 
     heads: int  # h
@@ -229,7 +247,7 @@ class RopeAppendSpec(_Record):
 
     def __post_init__(self) -> None:
         _check_cache(self)
-        if self.rotary_dim % 2 or not 0 < self.rotary_dim <= self.head_dim:
+        if self.rotary_dim % 2 or not 0 <= self.rotary_dim <= self.head_dim:
             raise ValueError(f"rotary_dim {self.rotary_dim} does not fit head_dim {self.head_dim}")
         if len(self.inv_freq) * 2 != self.rotary_dim:
             raise ValueError(
@@ -245,17 +263,27 @@ class RopeAppendSpec(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionSpec(_Record):
-    """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i]."""
+    """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
+
+    With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
+    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap).
+    """
 
     heads: int  # h
     kv_heads: int  # g
     head_dim: int  # e
     scale: float  # multiplies q . k
+    window: int | None = None  # tokens, the row's own included
+    softcap: float | None = None
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
 
     def __post_init__(self) -> None:
         _check_cache(self)
+        if self.window is not None:
+            _check_positive(self, "window")
+        if self.softcap is not None:
+            _check_positive(self, "softcap")
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
@@ -275,6 +303,8 @@ class PagedAttentionSpec(_Record):
     scale: float
     scaling: float = 1.0
     qk_norm_eps: float | None = None
+    window: int | None = None
+    softcap: float | None = None
     page_size: int = 16  # tokens
     kv_dtype: FloatName = "float32"
     qkv_dtype: FloatName = "float32"
@@ -306,6 +336,8 @@ class PagedAttentionSpec(_Record):
             kv_heads=self.kv_heads,
             head_dim=self.head_dim,
             scale=self.scale,
+            window=self.window,
+            softcap=self.softcap,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
         )

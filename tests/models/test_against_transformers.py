@@ -1,66 +1,24 @@
-"""Every model file against Hugging Face transformers, on tiny random configurations.
-
-A new architecture, or a new field of a configuration, is a row of CASES.
-"""
+"""Every model file against Hugging Face transformers, on the configurations of families.py."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from ..support.tiny_models import Runner, compiled, save
+from .families import CASES, PARAMETERS
 
-LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
-DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
-LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 500000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 64,
-}
-YARN = {
-    "rope_type": "yarn",
-    "rope_theta": 10000.0,
-    "factor": 4.0,
-    "original_max_position_embeddings": 64,
-}
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("llama", {}),
-    "llama-tied": ("llama", {"tie_word_embeddings": True}),
-    "llama-mha-biases": (
-        "llama",
-        {"num_key_value_heads": 4, "attention_bias": True, "mlp_bias": True},
-    ),
-    "llama-odd-sizes": (
-        "llama",
-        {"hidden_size": 48, "intermediate_size": 84, "head_dim": 24, "num_attention_heads": 3,
-         "num_key_value_heads": 1, "vocab_size": 307},
-    ),
-    "llama-linear": ("llama", {"rope_parameters": LINEAR}),
-    "llama-dynamic": ("llama", {"rope_parameters": DYNAMIC}),
-    "llama-llama3": ("llama", {"rope_parameters": LLAMA3}),
-    "llama-yarn": ("llama", {"rope_parameters": YARN}),
-    "qwen3": ("qwen3", {"head_dim": 32}),
-    "qwen3-tied-yarn": (
-        "qwen3",
-        {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN},
-    ),
-}  # fmt: skip
 TOLERANCE = 2e-4  # of a logit, float32
 LENGTHS = (70, 37, 16)  # of the sequences: several pages, across their borders
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=PARAMETERS)
 def case(request, tmp_path_factory):
     """(a compiled folder, prompts, the logits and embeddings that transformers has for them)."""
-    model_type, config = CASES[request.param]
+    case = CASES[request.param]
     folder = tmp_path_factory.mktemp(request.param)
-    model = save(folder, model_type, **config)
+    model = save(folder, case.model_type, **case.config)
     rng = np.random.default_rng(3)
     prompts = [rng.integers(0, model.config.vocab_size, n).tolist() for n in LENGTHS]
     with torch.no_grad():

@@ -26,6 +26,7 @@ COMMON: dict[str, Any] = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
+    "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
@@ -86,11 +87,16 @@ class Runner:
         self.metadata = json.loads(str(self.vm["_metadata"]()))
         stored = load_state(self.folder)
         self.params = [self._parameter(entry, stored) for entry in self.metadata["params"]]
-        (state,) = self.metadata["state"]
-        shape = (self.pages, *state["shape"])
         # Stale, finite rubbish: what a page held before must never matter.
-        rubbish = np.random.default_rng(7).normal(size=shape).astype(state["dtype"])
-        self.state = [tvm.runtime.tensor(rubbish, self.here) for _ in range(state["layers"])]
+        random = np.random.default_rng(7)
+        self.state = [
+            tvm.runtime.tensor(
+                random.normal(size=(self.pages, *state["shape"])).astype(state["dtype"]), self.here
+            )
+            for state in self.metadata["state"]
+            for _ in range(state["layers"])
+        ]
+        self.windows = [group["window"] for group in self.metadata["groups"]]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
     def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
@@ -111,20 +117,27 @@ class Runner:
     def step(self, rows: dict[int, list[int]], entry: str = "forward") -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each."""
         size = self.metadata["page_size"]
-        tokens, positions, owners, starts, page_starts, ids = [], [], [], [0], [0], []
+        tokens, positions, owners, starts, page_starts = [], [], [], [0], [0]
+        ids: list[list[int]] = [[] for _ in self.windows]  # of each group
         for number, (name, new) in enumerate(rows.items()):
             sequence = self.sequences.setdefault(name, Sequence([]))
             tokens += new
             positions += range(sequence.length, sequence.length + len(new))
             owners += [number] * len(new)
             starts.append(len(tokens))
+            first = sequence.length  # position of the first row
             sequence.length += len(new)
             while len(sequence.pages) * size < sequence.length:
                 sequence.pages.append(int(self.free.pop()))
-            ids += sequence.pages
-            page_starts.append(len(ids))
+            for own, window in zip(ids, self.windows, strict=True):
+                # Groups share the numbers: each has tensors of its own. What lies behind a window
+                # may have been given to others.
+                behind = max(first + 1 - window, 0) // size if window else 0
+                own += [-1] * behind + sequence.pages[behind:]
+            page_starts.append(len(ids[0]))
         wanted = list(range(len(tokens)))
-        arrays = [tokens, positions, owners, starts, page_starts, ids, wanted]
+        pages = [array for own in ids for array in (page_starts, own)]
+        arrays = [tokens, positions, owners, starts, *pages, wanted]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
         return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}

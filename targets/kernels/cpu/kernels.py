@@ -9,6 +9,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import (
+    ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
     LinearSpec,
@@ -18,7 +19,7 @@ from wherry.targets.kernels.specs import (
 )
 
 from .attention import attention
-from .elementwise import swiglu
+from .elementwise import activation, swiglu
 from .embedding import embedding
 from .int_layout import LAYOUTS
 from .isa import Isa
@@ -62,6 +63,10 @@ class CpuKernels:
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
         """Any width."""
         return swiglu(spec, self.isa)
+
+    def activation(self, spec: ActivationSpec) -> PrimFunc:
+        """Any width."""
+        return activation(spec, self.isa)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
         """None where `attention` is None: nobody else reads what it writes."""

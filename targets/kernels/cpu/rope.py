@@ -267,24 +267,30 @@ class _Emitter:
             value = v.cast(x, str(out.dtype), lanes)
             T.buffer_store(out, value, [*place, v.span(start, lanes)])
 
-        lanes = v.widest(half)
-        with T.serial(half // lanes) as i, T.sblock("rotate"):
-            T.reads()
-            T.writes()
-            start = i * lanes
-            x, y = load(start, lanes), load(half + start, lanes)
-            c, s = cos[v.span(start, lanes)], sin[v.span(start, lanes)]
-            store(start, lanes, v.fma(x, c, v.splat(0.0, lanes) - y * s, lanes, self.isa.fma))
-            store(half + start, lanes, v.fma(y, c, x * s, lanes, self.isa.fma))
-        with T.serial(self.spec.head_dim - 2 * half) as i, T.sblock("rest"):
-            T.reads()
-            T.writes()
-            store(2 * half + i, 1, load(2 * half + i, 1))
+        if half:
+            lanes = v.widest(half)
+            with T.serial(half // lanes) as i, T.sblock("rotate"):
+                T.reads()
+                T.writes()
+                start = i * lanes
+                x, y = load(start, lanes), load(half + start, lanes)
+                c, s = cos[v.span(start, lanes)], sin[v.span(start, lanes)]
+                store(start, lanes, v.fma(x, c, v.splat(0.0, lanes) - y * s, lanes, self.isa.fma))
+                store(half + start, lanes, v.fma(y, c, x * s, lanes, self.isa.fma))
+        if rest := self.spec.head_dim - 2 * half:
+            wide = v.widest(rest)
+            with T.serial(rest // wide) as i, T.sblock("rest"):
+                T.reads()
+                T.writes()
+                start = 2 * half + i * wide
+                store(start, wide, load(start, wide))
 
 
 def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
     """Emit cos and sin of position * inv_freq, times `scaling`; buffers of 16 * k elements."""
     count = -(-len(spec.inv_freq) // 16)
+    if not count:
+        return None, None
     frequencies = (*spec.inv_freq, *[0.0] * (count * 16 - len(spec.inv_freq)))
     cos = T.sblock_alloc_buffer((count * 16,), "float32")
     sin = T.sblock_alloc_buffer((count * 16,), "float32")

@@ -9,6 +9,7 @@ from tvm.tirx import PrimFunc
 
 from ..kernel_set import FusedKernel
 from ..specs import (
+    ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
@@ -26,7 +27,7 @@ from .attention import attention
 from .batch_table import batch_table
 from .candidates import MOST_VOCABULARY, candidates
 from .choice import choice
-from .elementwise import embedding, swiglu
+from .elementwise import activation, embedding, swiglu
 from .limits import GpuLimits
 from .linear import fused_linear, linear
 from .norm import add_rms_norm, rms_norm
@@ -71,6 +72,10 @@ class GpuKernels:
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc:
         """Any width."""
         return swiglu(spec, self.limits)
+
+    def activation(self, spec: ActivationSpec) -> PrimFunc:
+        """Any width."""
+        return activation(spec, self.limits)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc:
         """Any head."""

@@ -193,5 +193,7 @@ def rotated(
 
     if spec.rotary_dim == spec.head_dim:
         rotate()
+    elif not half:
+        passed()
     else:
         e.either(k < spec.rotary_dim, rotate, passed)

@@ -1,0 +1,64 @@
+"""Activations of a feed-forward: names as in Hugging Face's `hidden_act`, and the reference.
+
+SiLU with a gate is an operation of its own, "swiglu", which kernels of linears may take in; all
+others are the operation "activation".
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Literal
+
+from tvm import te, tirx
+from tvm.relax.frontend.nn import Tensor, op
+
+from wherry.tags import tag
+
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
+# What config.json calls them.
+NAMES: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "relu2": "relu2",
+}
+
+
+def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
+    """X [n, d] -> activation(x) [n, d]; gated: of the left half, times the right one, [n, d/2]."""
+    columns = int(x.shape[1]) // (2 if gated else 1)
+    func = reference(columns, kind, gated, x.dtype)
+    out = Tensor.placeholder([x.shape[0], columns], x.dtype)
+    return op.tensor_ir_op(func, "activation", [x], out)
+
+
+@cache
+def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimFunc:
+    """(x dtype [n, dim or 2 dim]) -> dtype [n, dim]; float32 inside."""
+    n = te.var("n", "int64")
+    x = te.placeholder((n, 2 * dim if gated else dim), dtype, "x")
+
+    def element(i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
+        y = _formula(x[i, j].astype("float32"), kind)
+        return (y * x[i, j + dim].astype("float32") if gated else y).astype(dtype)
+
+    y = te.compute((n, dim), element, "y")
+    func = te.create_prim_func([x, y]).without_attr("global_symbol")
+    return tag(func, "activation", {"dim": dim, "kind": kind, "gated": gated})
+
+
+def _formula(x: Any, kind: Activation) -> Any:
+    if kind == "silu":
+        return x * tirx.sigmoid(x)
+    if kind == "gelu":
+        return x * (tirx.const(0.5, "float32") + tirx.erf(x * math.sqrt(0.5)) * 0.5)
+    if kind == "gelu_tanh":
+        # 0.5 (1 + tanh(u)) is sigmoid(2u).
+        return x * tirx.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    positive = tirx.max(x, tirx.const(0, "float32"))
+    return positive * positive if kind == "relu2" else positive

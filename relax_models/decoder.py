@@ -1,0 +1,357 @@
+"""What dense decoders share: configuration, attention, blocks, and the head.
+
+A family's file says what it has otherwise: it subclasses the configuration (`biases`, `scales`,
+`attention_shape`, ...) and names its kinds of block, attention and feed-forward.
+
+Axes: n rows, m logit rows, d hidden, h query heads, g kv heads, e head dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from .arch import RopeConfig, concat, drop, inv_freq, tie
+from .config import Count, Epsilon, Positions, Size, VocabSize
+from .layers import Embedding, GatedMLP, rms_norm
+from .state import AttentionShape, Batch, PagedKV
+
+
+@dataclass(frozen=True, slots=True)
+class Biases:
+    """Which linears of a layer have one."""
+
+    qkv: bool = False
+    out: bool = False
+    mlp: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scales:
+    """Numbers that a family multiplies by."""
+
+    embedding: float = 1.0
+    residual: float = 1.0  # what attention and feed-forward add to x
+    logits: float = 1.0
+    logit_cap: float | None = None  # then cap * tanh(logits / cap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderConfig:
+    """Fields of config.json that every family has."""
+
+    hidden_size: Size
+    intermediate_size: Size
+    num_hidden_layers: Count
+    num_attention_heads: Count
+    vocab_size: VocabSize
+    rope: RopeConfig
+    num_key_value_heads: Count | None = None  # None: as many as query heads
+    head_dim: Size | None = None  # None: hidden_size / num_attention_heads
+    max_position_embeddings: Positions = 2048
+    rms_norm_eps: Epsilon = 1e-6
+    tie_word_embeddings: bool = False
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+
+    def problems(self) -> Iterator[str]:
+        """What the heads cannot be."""
+        heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
+        if self.head_dim is None and self.hidden_size % heads:
+            yield (
+                f"hidden_size: {self.hidden_size} is not divisible by the {heads} of "
+                "num_attention_heads, and there is no head_dim"
+            )
+            return
+        if kv_heads and heads % kv_heads:
+            yield f"num_key_value_heads: {kv_heads} does not divide num_attention_heads, {heads}"
+        rotary = self.rope.rotary_dim(self.head_size)
+        if rotary < 2 or rotary % 2:
+            yield f"head_dim: {rotary} of {self.head_size} dimensions rotate; they rotate in pairs"
+
+    @property
+    def head_size(self) -> int:
+        """Elements of a head."""
+        return self.head_dim or self.hidden_size // self.num_attention_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Key-value heads."""
+        return self.num_key_value_heads or self.num_attention_heads
+
+    @property
+    def context(self) -> int:
+        """Tokens of one sequence that the rotary table is right for."""
+        rotary_dim = self.rope.rotary_dim(self.head_size)
+        table = inv_freq(self.rope, rotary_dim, self.max_position_embeddings)
+        return table.max_context or self.max_position_embeddings
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """The rotary embedding of a layer; None: it has none (NoPE)."""
+        return self.rope
+
+    def window_of(self, layer: int) -> int | None:
+        """Tokens that a row of a layer sees, its own included; None: all before it."""
+        return None
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """The static side of a layer's attention."""
+        rope, e = self.rope_of(layer), self.head_size
+        frequencies: tuple[float, ...] = ()
+        scaling = 1.0
+        if rope is not None:
+            table = inv_freq(rope, rope.rotary_dim(e), self.max_position_embeddings)
+            frequencies = tuple(float(f) for f in table.inv_freq)
+            scaling = table.attention_factor
+        return AttentionShape(
+            heads=self.num_attention_heads,
+            kv_heads=self.kv_heads,
+            head_dim=e,
+            scale=e**-0.5,
+            inv_freq=frequencies,
+            rope_scaling=scaling,
+            window=self.window_of(layer),
+        )
+
+    def biases(self) -> Biases:
+        """Which linears have one."""
+        return Biases()
+
+    def scales(self) -> Scales:
+        """What is multiplied by a number."""
+        return Scales()
+
+    def norm(self, size: int | None = None) -> nn.Module:
+        """A norm over `size` elements; None: of hidden states."""
+        return rms_norm(size or self.hidden_size, self.rms_norm_eps)
+
+
+WINDOWED, FULL = "sliding_attention", "full_attention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowedConfig(DecoderConfig):
+    """Of families some or all of whose layers see the last `sliding_window` tokens only."""
+
+    sliding_window: Positions | None = None
+    layer_types: tuple[str, ...] = ()  # (): as `is_windowed` says
+
+    def problems(self) -> Iterator[str]:
+        """Those of every decoder, and layers that are not described."""
+        yield from DecoderConfig.problems(self)
+        unknown = sorted(set(self.layer_types) - {WINDOWED, FULL})
+        if unknown:
+            yield f"layer_types: found {', '.join(unknown)}, supported are {FULL} and {WINDOWED}"
+        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            yield (
+                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
+                "num_hidden_layers"
+            )
+        elif WINDOWED in self.layer_types and self.window is None:
+            yield f"layer_types: {WINDOWED} without a sliding_window"
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that a row of a windowed layer sees."""
+        return self.sliding_window
+
+    def is_windowed(self, layer: int) -> bool:
+        """Whether a layer is, where there are no `layer_types`."""
+        return True
+
+    def windowed(self, layer: int) -> bool:
+        """Whether a layer is."""
+        if self.layer_types:
+            return self.layer_types[layer] == WINDOWED
+        return self.window is not None and self.is_windowed(layer)
+
+    def window_of(self, layer: int) -> int | None:
+        """None also where the window is as long as the context."""
+        window = self.window if self.windowed(layer) else None
+        return window if window and window < self.context else None
+
+
+class Attention(nn.Module):
+    def __init__(self, cfg: Any, layer: int) -> None:
+        shape, biases = cfg.attention_shape(layer), cfg.biases()
+        d, e, h, g = cfg.hidden_size, shape.head_dim, shape.heads, shape.kv_heads
+        self.shape = shape
+        self.qkv_proj = nn.Linear(d, (h + 2 * g) * e, bias=biases.qkv)
+        self.o_proj = nn.Linear(h * e, d, bias=biases.out)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape))
+
+
+class HeadNormAttention(Attention):
+    """With an RMSNorm of each query and key head; the shape has `qk_norm_eps`."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.q_norm = cfg.norm(self.shape.head_dim)
+        self.k_norm = cfg.norm(self.shape.head_dim)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        norms = (self.q_norm.weight, self.k_norm.weight)
+        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
+
+
+class ProjectionNormAttention(Attention):
+    """With one RMSNorm over all query heads, and one over all key heads."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.q_norm = cfg.norm(self.shape.heads * self.shape.head_dim)
+        self.k_norm = cfg.norm(self.shape.kv_heads * self.shape.head_dim)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
+        q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
+        qkv = op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
+        return self.o_proj(cache.attend(layer, qkv, self.shape))
+
+
+class _Residual(nn.Module):
+    """Attention and feed-forward of a layer, and how what they give is added to x."""
+
+    attention: type[nn.Module] = Attention
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.scale = cfg.scales().residual
+        self.self_attn = self.attention(cfg, layer)
+        self.mlp = self.feed_forward(cfg)
+
+    def feed_forward(self, cfg: Any) -> nn.Module:
+        """What stands behind the attention."""
+        return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
+
+    def added(self, x: Tensor, y: Tensor) -> Tensor:
+        """X + scale * y."""
+        return x + (y if self.scale == 1.0 else y * self.scale)
+
+
+class Block(_Residual):
+    """Norms before attention and feed-forward."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.input_layernorm = cfg.norm()
+        super().__init__(cfg, layer)
+        self.post_attention_layernorm = cfg.norm()
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        x = self.added(x, self.self_attn(self.input_layernorm(x), cache, layer))
+        return self.added(x, self.mlp(self.post_attention_layernorm(x)))
+
+
+class PostNormBlock(_Residual):
+    """Norms after attention and feed-forward, before they are added."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.post_attention_layernorm = cfg.norm()
+        self.post_feedforward_layernorm = cfg.norm()
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        x = self.added(x, self.post_attention_layernorm(self.self_attn(x, cache, layer)))
+        return self.added(x, self.post_feedforward_layernorm(self.mlp(x)))
+
+
+class SandwichBlock(_Residual):
+    """Norms before and after attention and feed-forward."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.input_layernorm = cfg.norm()
+        super().__init__(cfg, layer)
+        self.post_attention_layernorm = cfg.norm()
+        self.pre_feedforward_layernorm = cfg.norm()
+        self.post_feedforward_layernorm = cfg.norm()
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        y = self.self_attn(self.input_layernorm(x), cache, layer)
+        x = self.added(x, self.post_attention_layernorm(y))
+        y = self.mlp(self.pre_feedforward_layernorm(x))
+        return self.added(x, self.post_feedforward_layernorm(y))
+
+
+class ParallelBlock(_Residual):
+    """Attention and feed-forward of the same norm, both added at once."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.input_layernorm = cfg.norm()
+        super().__init__(cfg, layer)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        z = self.input_layernorm(x)
+        return self.added(self.added(x, self.self_attn(z, cache, layer)), self.mlp(z))
+
+
+class Decoder(nn.Module):
+    block: type[nn.Module] = Block
+
+    def __init__(self, cfg: Any) -> None:
+        self.scale = cfg.scales().embedding
+        self.embed_tokens = Embedding(cfg.vocab_size, cfg.hidden_size)
+        self.layers = nn.ModuleList([self.block(cfg, i) for i in range(cfg.num_hidden_layers)])
+        self.norm = cfg.norm()
+
+    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
+        """-> [m, d], the normalised hidden states of the logit rows."""
+        x = self.embed_tokens(batch.tokens)
+        if self.scale != 1.0:
+            x = x * self.scale
+        for i, block in enumerate(self.layers):
+            x = block(x, cache, i)
+        return self.norm(batch.wanted(x))
+
+
+class CausalLM(nn.Module):
+    decoder: type[nn.Module] = Decoder
+    head_bias: bool = False
+
+    def __init__(self, cfg: Any) -> None:
+        self.scales = cfg.scales()
+        self.model = self.decoder(cfg)
+        self.lm_head = (
+            None
+            if cfg.tie_word_embeddings
+            else nn.Linear(cfg.hidden_size, cfg.vocab_size, bias=self.head_bias)
+        )
+
+    def hidden(self, batch: Batch, cache: PagedKV) -> Tensor:
+        """-> [m, d], the normalised hidden states of the logit rows."""
+        return self.model(batch, cache)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """What `hidden` gave -> logits float32 [m, vocab]."""
+        logits = self.lm_head(x) if self.lm_head else self.model.embed_tokens.logits(x)
+        return _scaled(op.astype(logits, "float32"), self.scales)
+
+
+def _scaled(logits: Tensor, scales: Scales) -> Tensor:
+    """Logits float32 [m, vocab] as the family has them."""
+    cap = scales.logit_cap
+    if scales.logits != 1.0:
+        logits = logits * scales.logits
+    if cap is None:
+        return logits
+    return op.tanh(logits * (1 / cap)) * cap
+
+
+WEIGHTS = (
+    concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight"),
+    concat("qkv_proj.bias", "q_proj.bias", "k_proj.bias", "v_proj.bias"),
+    concat("gate_up_proj.weight", "gate_proj.weight", "up_proj.weight"),
+    concat("gate_up_proj.bias", "gate_proj.bias", "up_proj.bias"),
+    tie("lm_head.weight", "model.embed_tokens.weight"),
+    drop("rotary_emb.inv_freq"),
+)
