@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weight_plan import ParameterPlan, Piece
 
 from .checkpoint import Checkpoint, widen
 
@@ -52,9 +52,18 @@ def _stacked(
         size = piece.stop - piece.start
         low, high = max(start - first, 0), min(stop - first, size)
         if low < high:
-            parts.append(checkpoint.read(piece.name, piece.start + low, piece.start + high))
+            parts.append(_rows(piece, checkpoint, piece.start + low, piece.start + high))
         first += size
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _rows(piece: Piece, checkpoint: Checkpoint, start: int, stop: int) -> NDArray[np.float32]:
+    """Rows start to stop of a tensor, in the order that we have them."""
+    if piece.order is None:
+        return checkpoint.read(piece.name, start, stop)
+    theirs = piece.order.source(np.arange(start, stop))
+    first = int(theirs.min())
+    return checkpoint.read(piece.name, first, int(theirs.max()) + 1)[theirs - first]
 
 
 def _side_by_side(

@@ -20,12 +20,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tvm import IRModule, ir, relax, te
+from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.tags import tag, tag_of
+from wherry.tags import PACK, tag, tag_of
 
-from .kernels import PACK, Fused, Kernels, is_tir_call, rewritten, scratch_types
+from .kernels import Fused, Kernels, is_tir_call, rewritten, scratch_types
 
 OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
 RESHAPE = ir.Op.get("relax.reshape")
@@ -51,7 +51,7 @@ class _Rewriter(PyExprMutator):
         self.kernels = kernels
         self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any] | None] = {}
         self.tables: dict[tuple[relax.Expr, ...], relax.Var] = {}
-        self.joins: dict[int, ir.GlobalVar] = {}  # by the size of a head
+        self.joins: dict[tuple[int, float], ir.GlobalVar] = {}  # by the size of a head and offset
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
@@ -162,15 +162,27 @@ class _Rewriter(PyExprMutator):
 
     def _joined(self, norms: list[relax.Expr]) -> relax.Var:
         size = int(norms[0].ty.shape[0])
-        if size not in self.joins:
-            self.joins[size] = self.builder_.add_func(joined(size), "join_norms")
+        sources, offset = [], 0.0
+        for norm in norms:
+            call = self._bound(norm)
+            tagged = self._tag(call)
+            if tagged is not None and tagged[0] == "offset":  # in the same function of weights
+                norm, offset = call.args[1].fields[0], json.loads(tagged[1])["offset"]
+            sources.append(norm)
+        key = size, offset
+        if key not in self.joins:
+            self.joins[key] = self.builder_.add_func(joined(size, offset), "join_norms")
         ty = relax.TensorType([2, size], norms[0].ty.dtype)
-        return self.builder_.emit(relax.call_tir(self.joins[size], norms, out_ty=ty))
+        return self.builder_.emit(relax.call_tir(self.joins[key], sources, out_ty=ty))
 
 
-def joined(size: int) -> Any:
-    """(a [size], b [size]) -> [2, size], to be run once, when a model is loaded."""
+def joined(size: int, offset: float = 0.0) -> Any:
+    """(a [size], b [size]) -> [2, size] + offset, to be run once, when a model is loaded."""
     a, b = (te.placeholder((size,), "float32", name) for name in "ab")
-    both = te.compute((2, size), lambda i, k: te.if_then_else(i == 0, a[k], b[k]), "both")
+    both = te.compute(
+        (2, size),
+        lambda i, k: te.if_then_else(i == 0, a[k], b[k]) + tirx.const(offset, "float32"),
+        "both",
+    )
     func = te.create_prim_func([a, b, both]).without_attr("global_symbol")
     return func.with_attrs({PACK: True, "op_pattern": OPAQUE})

@@ -60,7 +60,6 @@ class Kernels(Protocol):
         """Order the loops of a PrimFunc that nothing else has scheduled."""
 
 
-PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
 TIR_CALLS = tuple(ir.Op.get(f"relax.{name}") for name in ("call_tir", "call_tir_inplace"))
 
 

@@ -23,9 +23,9 @@ from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_hash
 
-from wherry.tags import tag_of
+from wherry.tags import PACK, tag_of
 
-from .kernels import PACK, Kernels, Packed, is_tir_call
+from .kernels import Kernels, Packed, is_tir_call
 from .schedule_rest import IS_SCHEDULED
 
 PARAMS = "wherry.params"

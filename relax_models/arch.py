@@ -9,12 +9,14 @@ from typing import Any, Literal
 from .config import read_config
 from .rope import InverseFrequencies, RopeConfig, inv_freq
 from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import Word, concat, drop, rename, split, tie, transpose
+from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, split, tie, transpose
 
 __all__ = [
     "Architecture",
+    "Groups",
     "InverseFrequencies",
     "LayerState",
+    "Pairs",
     "RopeConfig",
     "Shape",
     "StateKind",
@@ -27,6 +29,7 @@ __all__ = [
     "plan",
     "read_config",
     "rename",
+    "reorder",
     "split",
     "tie",
     "transpose",

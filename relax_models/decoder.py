@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from .arch import RopeConfig, concat, drop, inv_freq, tie
+from .arch import Pairs, RopeConfig, concat, drop, inv_freq, reorder, tie
 from .config import Count, Epsilon, Positions, Size, VocabSize
-from .layers import Embedding, GatedMLP, rms_norm
+from .layers import Embedding, GatedMLP
+from .norms import RMSNorm
 from .state import AttentionShape, Batch, PagedKV
 
 
@@ -126,7 +127,7 @@ class DecoderConfig:
 
     def norm(self, size: int | None = None) -> nn.Module:
         """A norm over `size` elements; None: of hidden states."""
-        return rms_norm(size or self.hidden_size, self.rms_norm_eps)
+        return RMSNorm(size or self.hidden_size, self.rms_norm_eps)
 
 
 WINDOWED, FULL = "sliding_attention", "full_attention"
@@ -197,7 +198,7 @@ class HeadNormAttention(Attention):
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
         """X [n, d] -> [n, d]."""
-        norms = (self.q_norm.weight, self.k_norm.weight)
+        norms = (self.q_norm.factor(), self.k_norm.factor())
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
 
 
@@ -354,4 +355,14 @@ WEIGHTS = (
     concat("gate_up_proj.bias", "gate_proj.bias", "up_proj.bias"),
     tie("lm_head.weight", "model.embed_tokens.weight"),
     drop("rotary_emb.inv_freq"),
+)
+
+
+def _pairs(cfg: DecoderConfig) -> Pairs:
+    return Pairs(cfg.head_size, cfg.rope.rotary_dim(cfg.head_size))
+
+
+# For families that rotate neighbouring dimensions (interleaved RoPE).
+PAIRED = tuple(
+    reorder(f"{name}_proj.{kind}", _pairs) for name in "qk" for kind in ("weight", "bias")
 )

@@ -52,8 +52,3 @@ class MLP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """X [n, d] -> [n, d]."""
         return self.down_proj(activate(self.up_proj(x), self.activation, gated=False))
-
-
-def rms_norm(size: int, eps: float) -> nn.RMSNorm:
-    """RMSNorm over the last axis with a weight and no bias."""
-    return nn.RMSNorm(size, -1, eps, bias=False)

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn"]
+RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn", "longrope"]
 # The fields of each kind, and whether they have to be there.
 _FIELDS: Mapping[str, Mapping[str, bool]] = {
     "default": {},
@@ -34,6 +34,13 @@ _FIELDS: Mapping[str, Mapping[str, bool]] = {
         "mscale": False,
         "mscale_all_dim": False,
         "truncate": False,
+    },
+    "longrope": {
+        "short_factor": True,
+        "long_factor": True,
+        "factor": False,
+        "attention_factor": False,
+        "original_max_position_embeddings": False,
     },
 }
 _ANY = (1e-6, 1e6)  # what a number of a rotary embedding may be, unless
@@ -58,6 +65,8 @@ class RopeConfig:
     beta_slow: float = 1.0  # yarn
     mscale: float | None = None  # yarn
     mscale_all_dim: float | None = None  # yarn
+    short_factor: tuple[float, ...] = ()  # longrope: of each frequency, up to the original length
+    long_factor: tuple[float, ...] = ()  # longrope: of each frequency, beyond it
     truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
 
     def rotary_dim(self, head_dim: int) -> int:
@@ -104,7 +113,7 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
     problems += [
         f"{where}.{n}: missing for type {kind!r}" for n in known if known[n] and n not in raw
     ]
-    values |= {n: raw[n] for n in known if n in raw}
+    values |= {n: tuple(v) if isinstance(v := raw[n], list) else v for n in known if n in raw}
     if "original_max_position_embeddings" in known:
         # A value beside the object wins over one inside, as in transformers.
         values["original_max_position_embeddings"] = (
@@ -124,7 +133,10 @@ def _out_of_range(values: Mapping[str, Any]) -> list[str]:
         if value is None and name == "original_max_position_embeddings":
             continue  # the model's own maximum, which is looked at where it is read
         least, most = _RANGES.get(name, _ANY)
-        if name == "truncate":
+        if name in ("short_factor", "long_factor"):
+            fits = isinstance(value, tuple) and bool(value) and all(map(_is_positive, value))
+            expected = "a list of positive numbers"
+        elif name == "truncate":
             fits, expected = isinstance(value, bool), "true or false"
         elif name == "original_max_position_embeddings":
             fits, expected = type(value) is int and 1 <= value <= 2**30, "a count of tokens"
@@ -135,6 +147,11 @@ def _out_of_range(values: Mapping[str, Any]) -> list[str]:
         if not fits:
             problems.append(f"{name}: found {repr(value)[:60]}, expected {expected}")
     return problems
+
+
+def _is_positive(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and _ANY[0] <= value <= _ANY[1]  # type: ignore[operator]
 
 
 def _impossible(rope: RopeConfig) -> list[str]:
@@ -164,6 +181,11 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     elif rope.kind == "yarn":
         base = _yarn(rope, base, original)
         scale = _yarn_attention_factor(rope)
+    elif rope.kind == "longrope":
+        base = base / np.array(rope.short_factor)
+        scale = _longrope_attention_factor(rope, original, max_position)
+        # As with "dynamic": beyond it all keys would have other angles.
+        limit = min(original, max_position)
     return InverseFrequencies(base.astype(np.float32), scale, limit)
 
 
@@ -204,3 +226,10 @@ def _yarn_attention_factor(rope: RopeConfig) -> float:
     if rope.mscale and rope.mscale_all_dim:
         return mscale(rope.mscale) / mscale(rope.mscale_all_dim)
     return mscale(1.0)
+
+
+def _longrope_attention_factor(rope: RopeConfig, original: int, max_position: int) -> float:
+    if rope.attention_factor is not None:
+        return rope.attention_factor
+    factor = max_position / original if original < max_position else rope.factor
+    return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0

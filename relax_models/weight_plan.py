@@ -12,6 +12,8 @@ from wherry.errors import ModelError, listing
 from .weights import (
     Concat,
     Drop,
+    Order,
+    Reorder,
     Split,
     Tie,
     Transpose,
@@ -32,6 +34,7 @@ class Piece:
     name: str
     start: int
     stop: int
+    order: Order | None = None  # of the tensor's rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,18 @@ class _Planner:
         if not shape:
             return ParameterPlan(name, shape, (Piece(names[0], 0, 1),))
         sizes = [shape[axis]] if parts or recipe.transpose else [s[axis] for s in found]
-        pieces = (Piece(n, start, start + size) for n, size in zip(names, sizes, strict=True))
+        pieces = (
+            Piece(n, start, start + size, self.order(n))
+            for n, size in zip(names, sizes, strict=True)
+        )
         return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose)
+
+    def order(self, name: str) -> Order | None:
+        """In which the rows of a checkpoint tensor are taken."""
+        for word in self.words:
+            if isinstance(word, Reorder) and match(word.theirs, name) is not None:
+                return word.order(self.config)
+        return None
 
     def leftovers(self) -> Iterator[str]:
         """Sort the tensors that no parameter uses; yield those which nothing explains."""

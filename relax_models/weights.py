@@ -12,9 +12,13 @@ is its own source. Every checkpoint tensor has to be used, or named by `drop`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,55 @@ class Drop:
     theirs: str
 
 
-Word = Concat | Split | Transpose | Rename | Tie | Drop
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Rows of heads whose rotated dimensions lie in pairs (0 with 1): first halves, then second.
+
+    A rotation of (0, 1), (2, 3), ... becomes one of (0, half), (1, half + 1), ..., and as q and k
+    are ordered alike, no score changes.
+    """
+
+    head_dim: int
+    rotary_dim: int
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of our rows theirs."""
+        half = self.rotary_dim // 2
+        head, k = rows // self.head_dim, rows % self.head_dim
+        paired = np.where(k < half, 2 * k, 2 * (k - half) + 1)
+        return head * self.head_dim + np.where(k < 2 * half, paired, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows [g, h / g + 2, e], each kv head's k and v after its query heads: all of q, of k, of v."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of our rows theirs."""
+        h, g = self.heads, self.kv_heads
+        head, k = rows // self.head_dim, rows % self.head_dim
+        shared = h // g
+        kv = (head - h) % g * (shared + 2) + shared + (head - h) // g
+        place = np.where(head < h, head // shared * (shared + 2) + head % shared, kv)
+        return place * self.head_dim + k
+
+
+Order = Pairs | Groups
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """The rows of `theirs` in the order that `order` gives for a configuration."""
+
+    theirs: str
+    order: Callable[[Any], Order]
+
+
+Word = Concat | Split | Transpose | Rename | Tie | Drop | Reorder
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
@@ -102,6 +154,11 @@ def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
     """
     _same_stars(ours, theirs)
     return Tie(ours, theirs, when)
+
+
+def reorder(theirs: str, order: Callable[[Any], Order]) -> Reorder:
+    """Take a tensor's rows in another order: `reorder("q_proj.weight", pairs)`."""
+    return Reorder(theirs, order)
 
 
 def drop(theirs: str) -> Drop:

@@ -13,6 +13,7 @@ from typing import Any
 
 OP = "wherry.op"
 SPEC = "wherry.spec"
+PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
 _OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
 
 

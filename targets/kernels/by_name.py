@@ -16,6 +16,7 @@ from .specs import (
     ChoiceSpec,
     EmbeddingSpec,
     FusedLinearSpec,
+    LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
     QkvAttentionSpec,
@@ -45,6 +46,7 @@ class KernelsByName:
         self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {
             "linear": (LinearSpec, kernels.linear),
             "embedding": (EmbeddingSpec, self._embedding),
+            "layer_norm": (LayerNormSpec, kernels.layer_norm),
             "rms_norm": (RMSNormSpec, kernels.rms_norm),
             "add_rms_norm": (RMSNormSpec, kernels.add_rms_norm),
             "activation": (ActivationSpec, kernels.activation),

@@ -12,6 +12,7 @@ from .specs import (
     ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
+    LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
@@ -68,6 +69,10 @@ class KernelSet(Protocol):
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
         """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]); y = norm(sum)."""
+        ...
+
+    def layer_norm(self, spec: LayerNormSpec) -> PrimFunc | None:
+        """(x [n, d], w [d], b [d] if the spec has bias, y [n, d])."""
         ...
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:

@@ -201,6 +201,21 @@ class RMSNormSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerNormSpec(_Record):
+    """y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * w + b over the last axis of [n, dim].
+
+    Without `bias` there is no b.
+    """
+
+    dim: int
+    eps: float
+    bias: bool
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "dim")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SwiGLUSpec(_Record):
     """y[n, dim] = silu(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim]."""
 

@@ -21,7 +21,7 @@ COMMON, ODD = (9, 3, 64, "float16"), (4, 1, 20, "float16")
 INT8, ODD_INT8 = (9, 3, 64, "int8"), (4, 1, 20, "int8")
 
 
-def reference(q, batch, pages, scale):
+def reference(q, batch, pages, scale, window=None, softcap=None):
     out = np.zeros(q.shape)
     shared = q.shape[1] // pages.shape[2]
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
@@ -30,8 +30,10 @@ def reference(q, batch, pages, scale):
             floats(pages)[ids, which].transpose(1, 0, 2, 3) for which in (0, 1)
         )  # [g, pages, 16, e]
         k, v = (x.reshape(x.shape[0], -1, x.shape[-1])[:, : position + 1] for x in (k, v))
+        k, v = (x[:, -(window or 0) :] for x in (k, v))
         for head in range(q.shape[1]):
             score = k[head // shared] @ q[i, head] * scale
+            score = softcap * np.tanh(score / softcap) if softcap else score
             weight = np.exp(score - score.max())
             out[i, head] = weight / weight.sum() @ v[head // shared]
     return out

@@ -24,10 +24,16 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (8, 1, 64, None, "float16"),
     (4, 2, 80, None, "float32"),
     (5, 5, 20, 1e-5, "float16"),
+    (8, 2, 16, None, "float32", 37, 5.0),  # with a window, and capped scores
+    (4, 2, 16, 1e-6, "float16", 300),
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes.
-ON = [(kind, case) for kind in KINDS for case in (CASES if kind == "vulkan" else CASES[:2])]
+ON = [
+    (kind, case)
+    for kind in KINDS
+    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5]])
+]
 
 
 SPLIT_PAGES = SPLIT // 16
@@ -62,8 +68,9 @@ def table_of(batch, most=MOST_SLOTS):
 
 
 class Kernel:
-    def __init__(self, build, h, g, e, eps, dtype, pages=90):
+    def __init__(self, build, h, g, e, eps, dtype, window=None, softcap=None, pages=90):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
+        self.window, self.softcap = window, softcap
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
             heads=h,
@@ -76,6 +83,8 @@ class Kernel:
             kv_dtype=dtype,
             qkv_dtype=dtype,
             out_dtype=dtype,
+            window=window,
+            softcap=softcap,
         )
         self.kernel = KERNELS.paged_attention(spec)
         self.call = build(self.kernel.compute)
@@ -98,7 +107,7 @@ class Kernel:
         if self.eps:
             x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.eps) * self.norms[0]
         q = rotated(x, batch.positions, self.inv_freq, 1.0)
-        return reference(q, batch, pages, self.e**-0.5)
+        return reference(q, batch, pages, self.e**-0.5, self.window, self.softcap)
 
     def rows(self, seed, n):
         shape = (n, self.h + 2 * self.g, self.e)

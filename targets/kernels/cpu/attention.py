@@ -24,7 +24,17 @@ from tvm.tirx import PrimFunc
 from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
-from .attention_block import BLOCK, PAGE, Cache, Group, Sums, group_shape, vectors, visit_block
+from .attention_block import (
+    BLOCK,
+    PAGE,
+    Cache,
+    Group,
+    Sums,
+    first_block,
+    group_shape,
+    vectors,
+    visit_block,
+)
 from .isa import Isa
 from .tiles import over_rows
 
@@ -140,7 +150,10 @@ class _Emitter:
                 whole = Sums.alloc(self.shared, self.spec.head_dim)
                 with T.serial(self.shared) as s:
                     whole.clear(s)
-                    with T.serial(self.cache.Position[i // g] // BLOCK + 1) as block:
+                    last = self.cache.Position[i // g]
+                    begin = first_block(self.spec, last)
+                    with T.serial(last // BLOCK + 1 - begin) as after:
+                        block = begin + after
                         whole.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
                     self._divide(i // g, i % g * self.shared + s, whole, s)
 
@@ -153,7 +166,7 @@ class _Emitter:
 
         def tile(height: int, i: Any) -> None:
             row = first + i
-            with T.If(self.cache.Position[row + (height - 1)] >= block * BLOCK), T.Then():
+            with T.If(self._sees(row, height, block)), T.Then():
                 slot = v.let(((row * g + kv_head) * blocks + block) * self.shared)
                 with T.serial(height) as r, T.serial(self.shared) as s:
                     sums.clear(slot + r * stride + s)
@@ -200,11 +213,12 @@ class _Emitter:
         table = self._table(first)
         with T.serial(slots) as slot:
             sums.clear(slot)
-        with T.serial(self.cache.Position[stop - 1] // BLOCK + 1) as block:
+        begin = v.let(first_block(self.spec, self.cache.Position[first]))
+        with T.serial(self.cache.Position[stop - 1] // BLOCK + 1 - begin) as after:
+            block = begin + after
 
             def tile(height: int, i: Any) -> None:
-                last = self.cache.Position[first + i + (height - 1)]
-                with T.If(last >= block * BLOCK), T.Then():
+                with T.If(self._sees(first + i, height, block)), T.Then():
                     slot = i * self.shared
                     self._groups(height, sums, first + i, kv_head, slot, block, table, self.shared)
 
@@ -212,6 +226,13 @@ class _Emitter:
         with T.serial(slots) as slot:
             row, head = first + slot // self.shared, kv_head * self.shared + slot % self.shared
             self._divide(row, head, sums, slot)
+
+    def _sees(self, row: Any, height: int, block: Any) -> Any:
+        """Whether one of `height` rows from `row`, of one sequence, sees some of a block."""
+        sees = self.cache.Position[row + (height - 1)] >= block * BLOCK
+        if self.spec.window is None:
+            return sees
+        return T.And(sees, first_block(self.spec, self.cache.Position[row]) <= block)
 
     def _table(self, row: Any) -> Any:
         """Where the pages of a row's sequence begin."""

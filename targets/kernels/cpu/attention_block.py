@@ -108,6 +108,43 @@ class Group:
         return self.row + row, self.head + head, self.slot + row * self.stride + head
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which tokens of a block the rows of a group see; all counted from the block's first token.
+
+    Row r sees those before `visible` + r, and without a window all of them.
+    """
+
+    seen: Any  # those that the last row sees end here
+    visible: Any  # those of the first row; may be negative
+    window: int | None
+    start: Any  # those of the first row begin here
+    page: Any  # in which `start` lies
+
+    @classmethod
+    def of(
+        cls, spec: AttentionSpec, cache: Cache, group: Group, first: Any, seen: Any, visible: Any
+    ) -> Span:
+        """That of a group in the block from position `first`."""
+        start = T.int32(0)
+        if spec.window is not None:
+            start = v.let(T.max(visible - spec.window, 0))
+        page = v.let(start // PAGE) if spec.window is not None else start
+        return cls(seen=seen, visible=visible, window=spec.window, start=start, page=page)
+
+    @property
+    def pages(self) -> Any:
+        """Up to which page the last row sees."""
+        return T.ceildiv(self.seen, PAGE)
+
+
+def first_block(spec: AttentionSpec, position: Any) -> Any:
+    """The first block that the row at `position` sees."""
+    if spec.window is None:
+        return T.int32(0)
+    return T.max(position + 1 - spec.window, 0) // BLOCK
+
+
 def vectors(head_dim: int) -> list[tuple[Any, int]]:
     """Index and lanes of each vector of a head, as wide as a head is a whole number of."""
     lanes = next(width for width in (16, 8, 4) if head_dim % width == 0)
@@ -136,14 +173,15 @@ def visit_block(
         last = cache.Position[group.row + (group.rows - 1)]
         seen = v.let(T.min(last + 1 - first, BLOCK))
         visible = v.let(cache.Position[group.row] + 1 - first)  # to the first row; may be negative
+        span = Span.of(spec, cache, group, first, seen, visible)
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
         # Of the blocks before, and of this one.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
-        _scores(isa, cache, group, pages, seen, weights)
-        _softmax(spec, isa, cache, sums, group, first, seen, weights, factors)
+        _scores(isa, cache, group, pages, span, weights)
+        _softmax(spec, isa, cache, sums, group, first, span, weights, factors)
         if cache.scaled:
-            _scale_weights(cache, group, pages, seen, weights)
-        _add_values(isa, cache, sums, group, pages, seen, visible, weights, factors)
+            _scale_weights(cache, group, pages, span, weights)
+        _add_values(isa, cache, sums, group, pages, span, weights, factors)
 
 
 def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) -> Any:
@@ -187,17 +225,18 @@ def _multiply_add(
         T.buffer_store(acc, v.fma(factor, value, acc[span], lanes, isa.fma), [span])
 
 
-def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights: Any) -> None:
-    """Emit weights[query] = its dot products with the keys, garbage beyond `seen`."""
+def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
+    """Emit weights[query] = its dot products with the keys, garbage beyond those that are seen."""
     # More than two pages would often be read in vain at the end.
     together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
     columns, queries = range(together), range(group.queries)
-    with T.serial(T.ceildiv(seen, PAGE * together)) as step, T.sblock("scores"):
+    steps = T.ceildiv(seen.pages - seen.page, together)
+    with T.serial(steps) as step, T.sblock("scores"):
         T.reads()
         T.writes()
-        numbers = [step * together + c for c in columns]
+        numbers = [seen.page + step * together + c for c in columns]
         # Instead of a page beyond the last one, the last one again.
-        ids = [v.let(cache.Ids[pages + T.min(c, (seen - 1) // PAGE)]) for c in numbers]
+        ids = [v.let(cache.Ids[pages + T.min(c, (seen.seen - 1) // PAGE)]) for c in numbers]
         factors = [
             scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
             for i in ids
@@ -214,7 +253,8 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Any, weights
         for k in queries:
             for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
                 score = acc[_LANES] * factor if cache.scaled else acc[_LANES]
-                T.buffer_store(weights, score, [k, v.span(c * PAGE, 16)])
+                column = T.min(c, BLOCK // PAGE - 1) if seen.window is not None else c
+                T.buffer_store(weights, score, [k, v.span(column * PAGE, 16)])
 
 
 def _keys(cache: Cache, page: Any, kv_head: Any, d: Any, isa: Isa) -> list[Any]:
@@ -231,13 +271,16 @@ def _softmax(
     sums: Sums,
     group: Group,
     first: Any,
-    seen: Any,
+    seen: Span,
     weights: Any,
     factors: Any,
 ) -> None:
     """Emit scores -> weights (0 where a row does not see), the new maxima and totals."""
-    factor = spec.scale * _LOG2_E
-    count = v.let(T.ceildiv(seen, 16))  # vectors of tokens
+    factor = (1.0 if spec.softcap else spec.scale) * _LOG2_E
+    # A row of the group may see nothing of the block, which then is to change nothing. Its weights
+    # are finite, and multiplied by 0, unless LOWEST * factor overflows; with a window no block with
+    # a larger score need have been before.
+    guarded = spec.window is not None or factor >= 1.0
     highest = T.sblock_alloc_buffer((16,), "float32")  # of the block
     for i in (0, 1):
         T.buffer_store(factors, v.splat(0.0, 16), [i, _LANES])
@@ -248,13 +291,20 @@ def _softmax(
         visible = v.let(cache.Position[row] + 1 - first)
         most = T.sblock_alloc_buffer((16,), "float32")
         T.buffer_store(most, v.splat(LOWEST, 16), [_LANES])
-        with T.serial(count) as c:
-            tokens = T.ramp(T.int32(0), T.int32(1), 16) < T.broadcast(visible - c * 16, 16)
+        with T.serial(seen.pages - seen.page) as i:
+            c = seen.page + i
             span = v.span(c * 16, 16)
-            score = v.let(T.Select(tokens, weights[k, span], v.splat(LOWEST, 16)))
+            score = weights[k, span]
+            if spec.softcap:
+                score = _capped(v.let(score), spec, isa)
+            tokens = _seen_by(visible, c, spec)
+            score = v.let(T.Select(tokens, score, v.splat(LOWEST, 16)))
             T.buffer_store(weights, score, [k, span])
             T.buffer_store(most, v.maximum(score, most[_LANES]), [_LANES])
-        new = v.let(v.max_lanes(most[_LANES], 16) * T.float32(factor))
+        largest = v.let(v.max_lanes(most[_LANES], 16))
+        new = v.let(largest * T.float32(factor))
+        if guarded:
+            new = v.let(T.Select(largest > T.float32(LOWEST), new, T.float32(LOWEST)))
         old = v.let(sums.largest[slot])
         top = v.let(v.maximum(new, old))
         T.buffer_store(highest, new, [k])
@@ -266,13 +316,17 @@ def _softmax(
     with T.serial(group.queries) as k, T.sblock("weights"):
         T.reads()
         T.writes()
-        slot = group.place(k)[2]
+        row, _, slot = group.place(k)
         top = v.let(v.splat(T.float32(0) - highest[k], 16))
         total = _zeros(1, 16)[0]
-        with T.serial(count) as c:
+        with T.serial(seen.pages - seen.page) as i:
+            c = seen.page + i
             span = v.span(c * 16, 16)
             x = v.fma(weights[k, span], v.splat(factor, 16), top, 16, isa.fma)
             weight = v.exp2(x, 16, isa.fma)
+            if guarded:
+                tokens = _seen_by(cache.Position[row] + 1 - first, c, spec)
+                weight = v.let(T.Select(tokens, weight, v.splat(0.0, 16)))
             T.buffer_store(weights, weight, [k, span])
             T.buffer_store(total, total[_LANES] + weight, [_LANES])
         old = sums.total[slot, _LANES]
@@ -280,11 +334,32 @@ def _softmax(
         T.buffer_store(sums.total, joined, [slot, _LANES])
 
 
-def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Any, weights: Any) -> None:
+def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
+    """Which of the 16 tokens of a page a row sees that sees those before `visible`."""
+    token = T.ramp(T.int32(0), T.int32(1), 16)
+    left = visible - page * PAGE
+    before = token < T.broadcast(left, 16)
+    if spec.window is None:
+        return before
+    return T.And(before, token >= T.broadcast(left - spec.window, 16))
+
+
+def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:
+    """Emit cap * tanh(score * scale / cap), tanh(x) = (1 - exp(-2x)) / (1 + exp(-2x)), of |x|."""
+    assert spec.softcap is not None
+    zero, one = v.splat(0.0, 16), v.splat(1.0, 16)
+    size = v.let(v.maximum(score, zero - score))
+    power = v.exp(size * v.splat(-2.0 * spec.scale / spec.softcap, 16), 16, isa.fma)
+    tanh = v.let((one - power) / (one + power) * v.splat(spec.softcap, 16))
+    return T.Select(score < zero, zero - tanh, tanh)
+
+
+def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
     """Emit weights *= the scales of the values; their sums, without it, are taken already."""
-    with T.serial(T.ceildiv(seen, PAGE)) as c, T.sblock("scale"):
+    with T.serial(seen.pages - seen.page) as i, T.sblock("scale"):
         T.reads()
         T.writes()
+        c = seen.page + i
         factor = scales(cache.Pages, v.let(cache.Ids[pages + c]), 1, group.kv_head)
         span = v.span(c * PAGE, 16)
         for k in range(group.queries):
@@ -307,16 +382,21 @@ def _add_values(
     sums: Sums,
     group: Group,
     pages: Any,
-    seen: Any,
-    visible: Any,
+    span: Span,
     weights: Any,
     factors: Any,
 ) -> None:
     """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`.
 
-    What only later rows of the group see is not multiplied by 0: it may be infinite.
+    What only some rows of the group see is not multiplied by 0 for others: it may be infinite.
     """
+    seen, visible, window, start_of_first = span.seen, span.visible, span.window, span.start
     common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
+    # Where all rows see what the first one sees.
+    begin_common = start_of_first
+    if window is not None and group.rows > 1:
+        begin_common = v.let(T.min(T.max(visible + (group.rows - 1) - window, 0), seen))
+        common = v.let(T.max(common, begin_common))
     parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
     for begin in range(0, len(parts), together):
@@ -324,27 +404,40 @@ def _add_values(
         starts = range(begin * lanes, (begin + len(spans)) * lanes, lanes)
         accs = [_zeros(len(spans), lanes) for _ in queries]
 
-        with T.serial(T.ceildiv(common, PAGE)) as page, T.sblock("page"):
-            T.reads()
-            T.writes()
-            place = v.let(cache.Ids[pages + page])
-            with T.serial(T.min(common - page * PAGE, PAGE)) as token, T.sblock("token"):
+        def some(first: Any, stop: Any, starts: Any = starts, accs: Any = accs) -> None:
+            """Emit tokens that not all rows see, each for those that do."""
+            with T.serial(T.max(stop - first, 0)) as i, T.sblock("diagonal"):
                 T.reads()
                 T.writes()
+                token = v.let(first + i)
+                place = v.let(cache.Ids[pages + token // PAGE])
+                values = _values(isa, cache, group.kv_head, place, token % PAGE, starts, lanes)
+                for row in range(1 if window is None else 0, group.rows):
+                    sees = token < visible + row
+                    if window is not None:
+                        sees = T.And(sees, token >= visible + (row - window))
+                    with T.If(sees), T.Then():
+                        for k in range(row * group.heads, (row + 1) * group.heads):
+                            _multiply_add(accs[k], weights[k, token], values, lanes, isa)
+
+        if window is not None and group.rows > 1:
+            some(start_of_first, begin_common)
+        first_page = begin_common // PAGE if window is not None else T.int32(0)
+        with T.serial(T.max(T.ceildiv(common, PAGE) - first_page, 0)) as i, T.sblock("page"):
+            T.reads()
+            T.writes()
+            page = v.let(first_page + i)
+            place = v.let(cache.Ids[pages + page])
+            low = T.max(begin_common - page * PAGE, 0) if window is not None else T.int32(0)
+            with T.serial(T.min(common - page * PAGE, PAGE) - low) as at, T.sblock("token"):
+                T.reads()
+                T.writes()
+                token = v.let(low + at) if window is not None else at
                 values = _values(isa, cache, group.kv_head, place, token, starts, lanes)
                 for k in queries:
                     _multiply_add(accs[k], weights[k, page * PAGE + token], values, lanes, isa)
         if group.rows > 1:
-            with T.serial(seen - common) as i, T.sblock("diagonal"):
-                T.reads()
-                T.writes()
-                token = v.let(common + i)
-                place = v.let(cache.Ids[pages + token // PAGE])
-                values = _values(isa, cache, group.kv_head, place, token % PAGE, starts, lanes)
-                for row in range(1, group.rows):
-                    with T.If(token < visible + row), T.Then():
-                        for k in range(row * group.heads, (row + 1) * group.heads):
-                            _multiply_add(accs[k], weights[k, token], values, lanes, isa)
+            some(common, seen)
         for k in queries:
             slot = group.place(k)[2]
             for span, acc in zip(spans, accs[k], strict=True):

@@ -12,6 +12,7 @@ from wherry.targets.kernels.specs import (
     ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
+    LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
@@ -24,7 +25,7 @@ from .embedding import embedding
 from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
-from .norm import add_rms_norm, rms_norm
+from .norm import add_rms_norm, layer_norm, rms_norm
 from .quantized_linear import quantized_linear
 from .rope import rope_append
 from .schedule import schedule
@@ -59,6 +60,10 @@ class CpuKernels:
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
         """Any width."""
         return add_rms_norm(spec, self.isa)
+
+    def layer_norm(self, spec: LayerNormSpec) -> PrimFunc:
+        """Any width."""
+        return layer_norm(spec, self.isa)
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
         """Any width."""

@@ -1,4 +1,4 @@
-"""RMSNorm, alone and after a residual addition.
+"""RMSNorm, alone and after a residual addition, and LayerNorm.
 
 A row is added up in 16-lane accumulators, then the rest of the row one by one, then the lanes.
 """
@@ -11,12 +11,13 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import RMSNormSpec
+from wherry.targets.kernels.specs import LayerNormSpec, RMSNormSpec
 
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row
 
+Load = Callable[[Any, int], Any]  # of the first element and lanes
 _CHAINS = 4  # independent accumulators: they hide the latency of the FMA
 
 
@@ -56,6 +57,56 @@ def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
     return add_norm
 
 
+def layer_norm(spec: LayerNormSpec, isa: Isa) -> PrimFunc:
+    """(x [n, d], w [d], b [d] if the spec has bias, y [n, d]), all float32."""
+    d = spec.dim
+
+    if spec.bias:
+
+        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        def centre(x: T.handle, w: T.handle, b: T.handle, y: T.handle) -> None:
+            T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+            n = T.int64()
+            X = T.match_buffer(x, (n, d), "float32")
+            Weight = T.match_buffer(w, (d,), "float32")
+            Bias = T.match_buffer(b, (d,), "float32")
+            Y = T.match_buffer(y, (n, d), "float32")
+            each_row(n, 4 * d, lambda row: _centre(X, Weight, Bias, Y, row, spec.eps, isa))
+
+        return centre
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def centre_plain(x: T.handle, w: T.handle, y: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
+        n = T.int64()
+        X = T.match_buffer(x, (n, d), "float32")
+        Weight = T.match_buffer(w, (d,), "float32")
+        Y = T.match_buffer(y, (n, d), "float32")
+        each_row(n, 4 * d, lambda row: _centre(X, Weight, None, Y, row, spec.eps, isa))
+
+    return centre_plain
+
+
+def _centre(X: Any, W: Any, B: Any | None, Y: Any, row: Any, eps: float, isa: Isa) -> None:
+    """Emit Y[row] = (X[row] - mean) / sqrt(variance + eps) * W + B."""
+    d = int(X.shape[1])
+    mean = _mean(d, lambda acc, start, lanes: acc + X[row, v.span(start, lanes)])
+
+    def add_square(acc: Any, start: Any, lanes: int) -> Any:
+        x = v.let(X[row, v.span(start, lanes)] - v.splat(mean, lanes))
+        return v.fma(x, x, acc, lanes, isa.fma)
+
+    inverse = _inverse_root(_mean(d, add_square), eps)
+
+    def scale(column: Any, lanes: int) -> None:
+        span = v.span(column, lanes)
+        x = v.let((X[row, span] - v.splat(mean, lanes)) * v.splat(inverse, lanes))
+        y = x * W[span] if B is None else v.fma(x, W[span], B[span], lanes, isa.fma)
+        T.buffer_store(Y, y, [row, span])
+
+    v.over_columns(d, scale)
+
+
 def _add_normalise(
     X: Any, R: Any, W: Any, Sum: Any, Y: Any, row: Any, eps: float, isa: Isa
 ) -> None:
@@ -79,16 +130,29 @@ def _normalise(X: Any, W: Any, Y: Any, row: Any, eps: float, isa: Isa) -> None:
     v.over_columns(d, scale)
 
 
-def inverse_rms(d: int, load: Callable[[Any, int], Any], eps: float, isa: Isa) -> Any:
+def inverse_rms(d: int, load: Load, eps: float, isa: Isa) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of `d` elements; `load(start, lanes)` reads them."""
+
+    def add_square(acc: Any, start: Any, lanes: int) -> Any:
+        x = v.let(load(start, lanes))
+        return v.fma(x, x, acc, lanes, isa.fma)
+
+    return _inverse_root(_mean(d, add_square), eps)
+
+
+def _inverse_root(mean: Any, eps: float) -> Any:
+    return v.let(T.float32(1) / T.sqrt(mean + T.float32(eps)))
+
+
+def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
+    """Emit a sum over `d` elements, divided by d; `add(sum, start, lanes)` is the sum with them."""
     sums = [T.sblock_alloc_buffer((16,), "float32") for _ in range(_CHAINS)]
     rest = T.sblock_alloc_buffer((1,), "float32")
     ramp = v.span(0, 16)
 
-    def add(acc: Any, start: Any, lanes: int) -> None:
+    def step_of(acc: Any, start: Any, lanes: int) -> None:
         index = v.span(0, lanes)
-        x = v.let(load(start, lanes))
-        T.buffer_store(acc, v.fma(x, x, acc[index], lanes, isa.fma), [index])
+        T.buffer_store(acc, add(acc[index], start, lanes), [index])
 
     for acc in sums:
         T.buffer_store(acc, v.splat(0.0, 16), [ramp])
@@ -97,15 +161,14 @@ def inverse_rms(d: int, load: Callable[[Any, int], Any], eps: float, isa: Isa) -
     if d >= step:
         with T.serial(d // step) as i:
             for c, acc in enumerate(sums):
-                add(acc, i * step + c * 16, 16)
+                step_of(acc, i * step + c * 16, 16)
     for c in range(d % step // 16):
-        add(sums[c], d // step * step + c * 16, 16)
+        step_of(sums[c], d // step * step + c * 16, 16)
     if d % 16:
         with T.serial(d % 16) as i:
-            add(rest, d // 16 * 16 + i, 1)
+            step_of(rest, d // 16 * 16 + i, 1)
     whole = v.let((sums[0][ramp] + sums[1][ramp]) + (sums[2][ramp] + sums[3][ramp]))
-    mean = v.let((v.sum_lanes(whole, 16) + rest[0]) * T.float32(1.0 / d))
-    return v.let(T.float32(1) / T.sqrt(mean + T.float32(eps)))
+    return v.let((v.sum_lanes(whole, 16) + rest[0]) * T.float32(1.0 / d))
 
 
 def head_norms(X: Any, row: Any, heads: int, eps: float, isa: Isa) -> Any:

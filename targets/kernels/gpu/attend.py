@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ..specs import AttentionSpec
+from ..specs import AttentionSpec, PagedAttentionSpec
 from . import emit as e
 from .batch_table import Rows, element
 from .splits import SPLIT
@@ -88,14 +88,16 @@ class Attend:
         self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
         self.all_largest = e.private(self.slots)
 
-    def whole(self, first_page: Any, last: Any, stored: Any) -> None:
-        """Emit all splits up to position `last`; the cache holds `stored` tokens of the sequence.
+    def whole(self, first_page: Any, begin: Any, last: Any, stored: Any) -> None:
+        """Emit the splits from token `begin`, the first that a row sees, up to position `last`.
 
-        Nothing runs for a `last` of -1. After it, `divide`.
+        The cache holds `stored` tokens of the sequence. Nothing runs for a `last` of -1. After it,
+        `divide`. Splits before `begin` would change no bit.
         """
         self.start()
-        with T.serial((last + SPLIT) // SPLIT) as split:
-            self.split(first_page, e.let(split * SPLIT), last, stored)
+        before = begin // SPLIT
+        with T.serial(T.max((last + SPLIT) // SPLIT - before, 0)) as split:
+            self.split(first_page, e.let((before + split) * SPLIT), begin, last, stored)
             self._merge()
 
     def start(self) -> None:
@@ -105,8 +107,11 @@ class Attend:
             T.buffer_store(self.all_totals, T.float32(0), [slot])
             T.buffer_store(self.all_largest, T.float32(LOWEST), [slot])
 
-    def split(self, first_page: Any, first: Any, last: Any, stored: Any) -> None:
-        """Emit the state of the split from token `first` on: `sums`, `totals`, `shared.largest`."""
+    def split(self, first_page: Any, first: Any, begin: Any, last: Any, stored: Any) -> None:
+        """Emit the state of the split from token `first` on: `sums`, `totals`, `shared.largest`.
+
+        Of tokens before `begin` there may be no pages.
+        """
         s = self.shared
 
         def clear(unit: Any) -> None:
@@ -119,16 +124,19 @@ class Attend:
             T.buffer_store(self.totals, T.float32(0), [slot])
         e.barrier()
         tiles = T.min(SPLIT // TILE, (last - first + TILE) // TILE)
-        with T.serial(T.max(tiles, 0)) as tile:
-            start = e.let(first + tile * TILE)
+        behind = T.int32(0)
+        if self.spec.window is not None:
+            behind = e.let(T.max(begin - first, 0) // TILE)
+        with T.serial(T.max(tiles - behind, 0)) as tile:
+            start = e.let(first + (behind + tile) * TILE)
             held = e.let(T.max(T.min(stored - start, TILE), 0))  # tokens that are in the cache
-            self._scores(first_page, start, held, last)
+            self._scores(first_page, start, begin, held, last)
             e.barrier()
             self._tops()
             e.barrier()
             self._weights()
             e.barrier()
-            self._values(first_page, start, held, last)
+            self._values(first_page, start, begin, held, last)
             e.barrier()
 
     def merged(self, slot: int, largest: Any, total: Any, value: Any) -> None:
@@ -175,7 +183,7 @@ class Attend:
         page = e.let(self.rows.page(first_page, token // size))
         return page, e.let(token % size)
 
-    def _scores(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+    def _scores(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
         """Emit q . k of each unit and token of the tile; LOWEST where a row does not see it."""
         s, d, step = self.shared, self.spec.head_dim, self.threads // TILE
         turns = self.turns
@@ -205,8 +213,13 @@ class Attend:
             for turn, unit in enumerate(units):
                 at = 4 * turn
                 score = (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3])
+                if self.spec.softcap is not None:
+                    score = _capped(e.let(score), self.spec.softcap)
                 if self.count > 1:
-                    hidden = start + token > s.last[T.min(e.div(unit, self.heads), self.count - 1)]
+                    seen = e.let(s.last[T.min(e.div(unit, self.heads), self.count - 1)])
+                    hidden = start + token > seen
+                    if self.spec.window is not None:
+                        hidden = T.Or(hidden, start + token <= seen - self.spec.window)
                     score = T.if_then_else(hidden, T.float32(LOWEST), score)
                 T.buffer_store(self.scores, score, [turn])
 
@@ -229,7 +242,10 @@ class Attend:
                 none,
             )
 
-        e.either(token < held, from_pages, otherwise)
+        stored = token < held
+        if self.spec.window is not None:
+            stored = T.And(stored, start + token >= begin)
+        e.either(stored, from_pages, otherwise)
         for turn, unit in enumerate(units):
             self._put(unit, token, self.scores[turn])
 
@@ -290,7 +306,7 @@ class Attend:
             T.buffer_store(top, T.max(top[0], s.tops[unit * PARTS + part]), [0])
         return top[0]
 
-    def _values(self, first_page: Any, start: Any, held: Any, last: Any) -> None:
+    def _values(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
         """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
         s, d = self.shared, self.spec.head_dim
         together = self.threads % d == 0  # a thread's slots are one column of several units
@@ -321,15 +337,20 @@ class Attend:
             index = element(self.pages, place[0], 1, self.kv_head, place[1], k)
             return e.let(e.load(self.pages, *index))
 
+        skipped = T.int32(0)
+        if self.spec.window is not None:
+            skipped = e.let(T.min(T.max(begin - start, 0), held))
         if together:
             k = e.let(e.mod(self.thread, d))
-            with T.serial(held) as token:
+            with T.serial(held - skipped) as i:
+                token = skipped + i
                 value = value_of(self._place(first_page, start + token), k)
                 self.each_slot(lambda slot, unit, _: add(slot, unit, token, value))
         else:
 
             def column(slot: int, unit: Any, k: Any) -> None:
-                with T.serial(held) as token:
+                with T.serial(held - skipped) as i:
+                    token = skipped + i
                     value = value_of(self._place(first_page, start + token), k)
                     add(slot, unit, token, value)
 
@@ -340,3 +361,18 @@ class Attend:
                 at < TILE,
                 lambda: self.each_slot(lambda slot, unit, k: add(slot, unit, at, e.let(own(k)))),
             )
+
+
+def _capped(score: Any, cap: float) -> Any:
+    """Emit cap * tanh(score / cap), of |score|: exp cannot overflow."""
+    size = T.max(score, T.float32(0) - score)
+    power = e.let(T.exp(size * e.number(-2 / cap)))
+    tanh = e.let((T.float32(1) - power) / (T.float32(1) + power) * e.number(cap))
+    return T.if_then_else(score < T.float32(0), T.float32(0) - tanh, tanh)
+
+
+def first_seen(spec: AttentionSpec | PagedAttentionSpec, position: Any) -> Any:
+    """The first token that a row at `position` sees."""
+    if spec.window is None:
+        return T.int32(0)
+    return T.max(position + 1 - spec.window, 0)

@@ -16,7 +16,7 @@ from tvm.tirx import PrimFunc
 
 from ..specs import AttentionSpec
 from . import emit as e
-from .attend import Attend, Shared, bytes_of
+from .attend import Attend, Shared, bytes_of, first_seen
 from .batch_table import Arrays, Rows
 from .limits import GpuLimits
 from .rope import threads_of
@@ -98,7 +98,8 @@ def launch_rows(
         def run(start: Any) -> None:
             """Rows of one sequence, from row `start` of the block on; no row: no loop runs."""
             last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
-            attend.whole(e.let(rows.first(row_of(start))), last, last + 1)
+            begin = e.let(first_seen(spec, rows.position(row_of(start))))
+            attend.whole(e.let(rows.first(row_of(start))), begin, last, last + 1)
 
             def store(slot: int, unit: Any, k: Any, value: Any) -> None:
                 r = e.let(e.div(unit, heads))

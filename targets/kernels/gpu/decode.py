@@ -16,7 +16,7 @@ from tvm.script import tirx as T
 
 from ..specs import PagedAttentionSpec
 from . import emit as e
-from .attend import TILE, Attend, Shared
+from .attend import TILE, Attend, Shared, first_seen
 from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
@@ -118,8 +118,10 @@ def _merge(
     shared = Shared.of(1, 1, d)
     attend = Attend(spec.attention(), tensors.pages, rows, shared, 1, 1, head, thread, threads)
     attend.start()
-    with T.serial(rows.position(row) // SPLIT + 1) as split:
-        slot = e.let(first_slot + split)
+    position = rows.position(row)
+    before = first_seen(spec, position) // SPLIT
+    with T.serial(position // SPLIT + 1 - before) as split:
+        slot = e.let(first_slot + before + split)
 
         def add(i: int, _unit: Any, k: Any) -> None:
             largest, total, value = (e.let(parts[slot, head, j]) for j in (d + 1, d, k))
@@ -178,7 +180,7 @@ class DecodeBlock:
         self._rotate()
         self._append(first=self.position // SPLIT * SPLIT)
         attend = self._attend()
-        attend.whole(self._first_page(), self.position, self.position)
+        attend.whole(self._first_page(), self._begin(), self.position, self.position)
         attend.divide(
             lambda slot, unit, k, value: e.store(
                 self.tensors.out, value, self.row, self.first_head + unit, k
@@ -190,8 +192,11 @@ class DecodeBlock:
         self._rotate()
         self._append(first)
         attend = self._attend()
-        attend.split(self._first_page(), first, self.position, self.position)
+        attend.split(self._first_page(), first, self._begin(), self.position, self.position)
         return attend
+
+    def _begin(self) -> Any:
+        return e.let(first_seen(self.spec, self.position))
 
     def _first_page(self) -> Any:
         return e.let(self.tensors.table.first(self.row))

@@ -16,6 +16,7 @@ from ..specs import (
     ChoiceSpec,
     EmbeddingSpec,
     FusedLinearSpec,
+    LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
     QkvAttentionSpec,
@@ -30,7 +31,7 @@ from .choice import choice
 from .elementwise import activation, embedding, swiglu
 from .limits import GpuLimits
 from .linear import fused_linear, linear
-from .norm import add_rms_norm, rms_norm
+from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
 from .rope import rope_append
@@ -68,6 +69,10 @@ class GpuKernels:
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc:
         """Any width."""
         return add_rms_norm(spec, self.limits)
+
+    def layer_norm(self, spec: LayerNormSpec) -> PrimFunc:
+        """Any width."""
+        return layer_norm(spec, self.limits)
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc:
         """Any width."""

@@ -1,4 +1,4 @@
-"""RMSNorm, alone and after a residual addition: a block a row."""
+"""RMSNorm, alone and after a residual addition, and LayerNorm: a block a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RMSNormSpec
+from ..specs import LayerNormSpec, RMSNormSpec
 from . import emit as e
 from .limits import GpuLimits
 
@@ -44,6 +44,54 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
     rows: list[e.Parameter] = [(name, ("n", d), "float32") for name in row_names]
     return e.prim_func([*rows[:2], ("w", (d,), "float32"), *rows[2:]], emit)
+
+
+def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
+    """(x [n, d], w [d], b [d] if the spec has bias, y [n, d]), all float32."""
+    d, threads = spec.dim, limits.block_for(spec.dim)
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        def block(row: Any, t: Any) -> None:
+            _centre(b["x"], b["w"], b.get("b"), b["y"], row, t, threads, spec.eps)
+
+        e.launch((sizes["n"],), threads, block)
+
+    return e.prim_func(
+        [
+            ("x", ("n", d), "float32"),
+            ("w", (d,), "float32"),
+            *([("b", (d,), "float32")] if spec.bias else []),
+            ("y", ("n", d), "float32"),
+        ],
+        emit,
+    )
+
+
+def _centre(
+    X: Any, W: Any, B: Any | None, Y: Any, row: Any, thread: Any, threads: int, eps: float
+) -> None:
+    """Emit Y[row] = (X[row] - mean) / sqrt(variance + eps) * W + B."""
+    d = int(X.shape[1])
+    sums = e.private(2)
+    for i in range(2):
+        T.buffer_store(sums, T.float32(0), [i])
+    e.over(d, threads, thread, lambda k: T.buffer_store(sums, sums[0] + X[row, k], [0]))
+    (total,) = e.block_sums([sums[0]], threads, thread)
+    mean = e.let(total * e.number(1 / d))
+
+    def add_square(k: Any) -> None:
+        x = e.let(X[row, k] - mean)
+        T.buffer_store(sums, e.fma(x, x, sums[1]), [1])
+
+    e.over(d, threads, thread, add_square)
+    (squares,) = e.block_sums([sums[1]], threads, thread)
+    inverse = e.let(T.float32(1) / T.sqrt(e.fma(squares, e.number(1 / d), e.number(eps))))
+
+    def scale(k: Any) -> None:
+        x = e.let((X[row, k] - mean) * inverse)
+        T.buffer_store(Y, x * W[k] if B is None else e.fma(x, W[k], B[k]), [row, k])
+
+    e.over(d, threads, thread, scale)
 
 
 def _add_normalise(
