@@ -12,11 +12,11 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
         def problems(self) -> Iterator[str]: ...   # what fields say together that cannot be
 
 Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
-`problems` is optional. `DEFAULTS` (optional) has what absent fields are. `prepared` (optional, a
-static method from dict to dict) makes one spelling of several. A `RopeConfig` of another name than
-`rope` is read from NAME_parameters. `ACCEPTED` (optional) names fields that are not read but must
-have one of these values, if present; of a list, each element. `IGNORED` (optional, a tuple of names)
-those that have no effect here.
+`problems` is optional. `DEFAULTS` (optional) has what fields are that are absent, not null.
+`prepared` (optional, a static method from dict to dict) makes one spelling of several. A
+`RopeConfig` of another name than `rope` is read from NAME_parameters. `ACCEPTED` (optional) names
+fields that are not read but must have one of these values, if present; of a list, each element.
+`IGNORED` (optional, a tuple of names) those that have no effect here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     """
     problems: list[str] = []
     given = {name: value for name, value in hf.items() if value is not None}
-    given = {**getattr(cls, "DEFAULTS", {}), **given}
+    defaults: Mapping[str, Any] = getattr(cls, "DEFAULTS", {})
+    given |= {name: value for name, value in defaults.items() if name not in hf}
     given = getattr(cls, "prepared", dict)(given)
     declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
     hints = get_type_hints(cls, include_extras=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from . import decoder
 from .arch import Architecture
@@ -14,6 +16,7 @@ from .decoder import WEIGHTS, CausalLM
 class MistralConfig(decoder.WindowedConfig):
     """Fields of config.json that shape the computation. `layer_types` as in Ministral."""
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     max_position_embeddings: Positions = 131072
     sliding_window: Positions | None = 4096
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from . import decoder
 from .arch import Architecture
@@ -15,6 +16,7 @@ from .decoder import WEIGHTS, Biases, CausalLM
 class Qwen2Config(decoder.WindowedConfig):
     """Fields of config.json that shape the computation."""
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     max_position_embeddings: Positions = 32768
     sliding_window: Positions | None = 4096
     use_sliding_window: bool = False

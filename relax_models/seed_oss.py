@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from . import decoder
 from .arch import Architecture
@@ -15,6 +16,7 @@ from .decoder import WEIGHTS, Biases, CausalLM
 class SeedOssConfig(decoder.DecoderConfig):
     """Fields of config.json that shape the computation."""
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 524288
     attention_bias: bool = True

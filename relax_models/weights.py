@@ -92,7 +92,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows [g, h / g + 2, e], each kv head's k and v after its query heads: all of q, of k, of v."""
+    """Rows [g, h / g + 2, e], a kv head's k and v after its query heads: all of q, of k, of v."""
 
     heads: int
     kv_heads: int

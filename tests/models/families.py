@@ -27,6 +27,7 @@ YARN = {
     "factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+WINDOWED = "sliding_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,16 @@ CASES = {
     "qwen3-tied-yarn": Case(
         "qwen3", {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN}
     ),
+    "qwen2-window": Case(
+        "qwen2", {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1}
+    ),
     "mistral": Case("mistral", {"sliding_window": None}, nightly=True),
+    "mistral-window": Case("mistral", {"sliding_window": 13}),
+    "ministral": Case(
+        "ministral",
+        {"sliding_window": 13, "layer_types": [WINDOWED, "full_attention"]},
+        nightly=True,
+    ),
     "arcee": Case("arcee", {"attention_bias": True, "mlp_bias": True}),
     "smollm3": Case("smollm3", {"no_rope_layer_interval": 2, "attention_bias": True}),
     "granite": Case(
@@ -80,6 +90,71 @@ CASES = {
     "seed_oss": Case(
         "seed_oss", {"head_dim": 16, "attention_out_bias": True, "mlp_bias": True}, nightly=True
     ),
+}
+CASES |= {
+    "phi3": Case("phi3", {"sliding_window": 33}, nightly=True),
+    "phi3-longrope": Case(
+        "phi3",
+        {
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "partial_rotary_factor": 0.5,
+                "short_factor": [1.0, 1.1, 1.3, 1.9],
+                "long_factor": [1.0, 2.0, 4.0, 8.0],
+            },
+            "original_max_position_embeddings": 128,
+        },
+    ),
+    "helium": Case("helium", {"head_dim": 16, "attention_bias": True}, nightly=True),
+    "ernie4_5": Case("ernie4_5", {"head_dim": 16, "use_bias": True}, nightly=True),
+    "glm": Case("glm", {"head_dim": 16}, nightly=True),
+    "glm4": Case("glm4", {"head_dim": 16}),
+    "gemma": Case("gemma", {"head_dim": 16}, nightly=True),
+    "gemma2": Case(
+        "gemma2",
+        {
+            "head_dim": 16,
+            "sliding_window": 19,
+            "query_pre_attn_scalar": 20,
+            "attn_logit_softcapping": 2.0,
+            "final_logit_softcapping": 3.0,
+        },
+    ),
+    "gemma3": Case(
+        "gemma3_text",
+        {
+            "head_dim": 32,
+            "sliding_window": 19,
+            "query_pre_attn_scalar": 20,
+            "layer_types": [WINDOWED, "full_attention"],
+            "rope_parameters": {
+                WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
+                "full_attention": {
+                    "rope_type": "linear",
+                    "rope_theta": 1000000.0,
+                    "factor": 8.0,
+                },
+            },
+        },
+    ),
+    "olmo3": Case(
+        "olmo3",
+        {
+            "sliding_window": 19,
+            "layer_types": [WINDOWED, "full_attention"],
+            "rope_parameters": {
+                WINDOWED: {"rope_type": "default", "rope_theta": 500000.0},
+                "full_attention": YARN,
+            },
+        },
+        nightly=True,
+    ),
+    "exaone4": Case("exaone4", {"sliding_window": 19, "sliding_window_pattern": 2}, nightly=True),
+    "cohere": Case("cohere", {"attention_bias": True, "logit_scale": 0.5}, nightly=True),
+    "cohere2": Case("cohere2", {"sliding_window": 19, "layer_types": [WINDOWED, "full_attention"]}),
+    "starcoder2": Case("starcoder2", {"sliding_window": 19}, nightly=True),
+    "nemotron": Case("nemotron", {"attention_bias": True, "mlp_bias": True}, nightly=True),
 }
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())
