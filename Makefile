@@ -51,9 +51,10 @@ nightly: native $(WEB)
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
 
-# The page of all help texts; a test compares it.
+# The pages of all help texts and of all families of models; tests compare them.
 docs: $(VENV)/.tested
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
+	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
 
 # The page that `wherry web` and `wherry package` bring along; a test compares it with its sources.
 page: $(WEB)

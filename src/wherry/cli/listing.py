@@ -15,12 +15,17 @@ from wherry.cache import Entry
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-def list_command(as_json: bool) -> None:
+@click.option("--supported", is_flag=True, help="The families of models that can be run.")
+def list_command(as_json: bool, supported: bool) -> None:
     """List what the cache holds: models, and what they were made of, with size and last use.
 
     A file that two entries share (a compiled model links its weights) counts once. `wherry rm NAME`
-    and `wherry cache prune` make room.
+    and `wherry cache prune` make room. With --supported: the families of models that can be run, by
+    the model_type of their config.json.
     """
+    if supported:
+        _list_supported(as_json)
+        return
     found = named()
     if as_json:
         click.echo(json.dumps([_record(entry) for entry in found], indent=2))
@@ -36,6 +41,17 @@ def list_command(as_json: bool) -> None:
         )
     total = size(sum(entry.bytes for entry in found))
     click.echo(f"{total} in all, in {settings.cache_dir()}", err=True)
+
+
+def _list_supported(as_json: bool) -> None:
+    from wherry.compiler.supported import rows
+
+    if as_json:
+        found = [{"model_type": name, "about": what} for name, what in rows()]
+        click.echo(json.dumps(found, indent=2))
+        return
+    for name, what in rows():
+        click.echo(f"{name:<14} {what}")
 
 
 def named() -> list[Entry]:

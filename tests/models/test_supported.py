@@ -1,0 +1,56 @@
+"""What is said of the families that can be run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import transformers
+from click.testing import CliRunner
+
+from wherry.cli.listing import list_command
+from wherry.compiler.load import families
+from wherry.compiler.supported import page, rows
+from wherry.models.arch import read_config
+
+from .families import CASES
+
+DOCS = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def test_the_page_is_up_to_date():
+    assert page() == DOCS.read_text(), "make docs"
+
+
+def test_every_family_is_compared_with_transformers():
+    assert {case.model_type for case in CASES.values()} == set(families())
+
+
+def test_wherry_list_supported():
+    said = CliRunner().invoke(list_command, ["--supported"]).stdout
+    assert len(said.splitlines()) == len(rows()) and "mistral" in said
+    records = json.loads(CliRunner().invoke(list_command, ["--supported", "--json"]).stdout)
+    assert [record["model_type"] for record in records] == list(families())
+
+
+# Longer than their own defaults, or with what transformers leaves open.
+OPEN = {"granite": {"tie_word_embeddings": True}}
+
+
+@pytest.mark.parametrize("name", families())
+@pytest.mark.parametrize("diff", [False, True])
+def test_the_official_configuration_is_read(name, diff):
+    """All fields that transformers writes, at their defaults; `diff`: sizes and what differs."""
+    hf = transformers.AutoConfig.for_model(name, **OPEN.get(name, {}))
+    written = json.loads(hf.to_json_string(use_diff=False))
+    kept = json.loads(hf.to_json_string(use_diff=True)) if diff else written
+    sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    kept |= {size: written[size] for size in (*sizes, "vocab_size")}
+    config = read_config(families()[name].config, kept)
+    assert config == read_config(families()[name].config, written)
+    assert config.tie_word_embeddings == hf.tie_word_embeddings
+    types = getattr(hf, "layer_types", None)
+    if types and getattr(hf, "sliding_window", None):
+        windowed = [config.window_of(i) is not None for i in range(len(types))]
+        assert windowed == [kind == "sliding_attention" for kind in types]
