@@ -166,7 +166,8 @@ class _Rewriter(PyExprMutator):
         for norm in norms:
             call = self._bound(norm)
             tagged = self._tag(call)
-            if tagged is not None and tagged[0] == "offset":  # in the same function of weights
+            if call is not None and tagged is not None and tagged[0] == "offset":
+                # One function of weights does both.
                 norm, offset = call.args[1].fields[0], json.loads(tagged[1])["offset"]
             sources.append(norm)
         key = size, offset

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from . import decoder
 from .arch import Architecture, tie
@@ -20,6 +20,10 @@ class Phi3Config(decoder.WindowedConfig):
     angles.
     """
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        "max_position_embeddings": 4096,
+        "original_max_position_embeddings": 4096,
+    }
     max_position_embeddings: Positions = 4096
     rms_norm_eps: Epsilon = 1e-5
 

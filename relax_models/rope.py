@@ -45,6 +45,7 @@ _FIELDS: Mapping[str, Mapping[str, bool]] = {
 }
 _ANY = (1e-6, 1e6)  # what a number of a rotary embedding may be, unless
 _RANGES = {"theta": (1.0 + 1e-6, 1e15), "partial_rotary_factor": (1e-6, 1.0)}
+_ORIGINAL = "original_max_position_embeddings"
 # Fields of a configuration that `read_rope` consumes.
 ROPE_FIELDS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
 
@@ -121,6 +122,10 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
             or raw.get("original_max_position_embeddings")
             or hf.get("max_position_embeddings")
         )
+    if kind == "longrope" and "factor" not in values:
+        longest, original = (hf.get("max_position_embeddings"), values[_ORIGINAL])
+        if all(type(n) is int and n > 0 for n in (longest, original)):
+            values["factor"] = longest / original
     rope = RopeConfig(kind=cast(RopeKind, kind), **values)
     problems += [f"{where}.{problem}" for problem in _out_of_range(values) or _impossible(rope)]
     return rope
@@ -183,7 +188,7 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
         scale = _yarn_attention_factor(rope)
     elif rope.kind == "longrope":
         base = base / np.array(rope.short_factor)
-        scale = _longrope_attention_factor(rope, original, max_position)
+        scale = _longrope_attention_factor(rope, original)
         # As with "dynamic": beyond it all keys would have other angles.
         limit = min(original, max_position)
     return InverseFrequencies(base.astype(np.float32), scale, limit)
@@ -228,8 +233,7 @@ def _yarn_attention_factor(rope: RopeConfig) -> float:
     return mscale(1.0)
 
 
-def _longrope_attention_factor(rope: RopeConfig, original: int, max_position: int) -> float:
+def _longrope_attention_factor(rope: RopeConfig, original: int) -> float:
     if rope.attention_factor is not None:
         return rope.attention_factor
-    factor = max_position / original if original < max_position else rope.factor
-    return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+    return math.sqrt(1 + math.log(rope.factor) / math.log(original)) if rope.factor > 1 else 1.0

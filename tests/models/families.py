@@ -72,7 +72,7 @@ CASES = {
     "mistral-window": Case("mistral", {"sliding_window": 13}),
     "ministral": Case(
         "ministral",
-        {"sliding_window": 13, "layer_types": [WINDOWED, "full_attention"]},
+        {"head_dim": 16, "sliding_window": 13, "layer_types": [WINDOWED, "full_attention"]},
         nightly=True,
     ),
     "arcee": Case("arcee", {"attention_bias": True, "mlp_bias": True}),
@@ -152,7 +152,10 @@ CASES |= {
     ),
     "exaone4": Case("exaone4", {"sliding_window": 19, "sliding_window_pattern": 2}, nightly=True),
     "cohere": Case("cohere", {"attention_bias": True, "logit_scale": 0.5}, nightly=True),
-    "cohere2": Case("cohere2", {"sliding_window": 19, "layer_types": [WINDOWED, "full_attention"]}),
+    "cohere2": Case(
+        "cohere2",
+        {"logit_scale": 0.5, "sliding_window": 19, "layer_types": [WINDOWED, "full_attention"]},
+    ),
     "starcoder2": Case("starcoder2", {"sliding_window": 19}, nightly=True),
     "nemotron": Case("nemotron", {"attention_bias": True, "mlp_bias": True}, nightly=True),
 }

@@ -60,3 +60,28 @@ def test_agrees_with_transformers(kind, seed):
     np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
     assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
     assert ours.max_context == (longest if kind == "dynamic" else None)
+
+
+@pytest.mark.parametrize("given", [{}, {"factor": 3.0}, {"attention_factor": 1.2}])
+def test_longrope_agrees_with_transformers(given):
+    """Up to the original length; `factor` is the ratio of lengths where it is not given."""
+    given = given | {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "partial_rotary_factor": 0.5,
+        "short_factor": [1.0, 1.25, 1.5, 3.0],
+        "long_factor": [1.0, 2.0, 8.0, 30.0],
+        "original_max_position_embeddings": 1024,
+    }
+    lengths = {"max_position_embeddings": 8192, "original_max_position_embeddings": 1024}
+    hf = transformers.Phi3Config(
+        hidden_size=64, num_attention_heads=4, rope_parameters=dict(given), **lengths
+    )
+    want, scale = ROPE_INIT_FUNCTIONS["longrope"](hf)
+    problems: list[str] = []
+    rope = read_rope({"rope_parameters": given, **lengths}, problems)
+    assert problems == []
+    ours = inv_freq(rope, rope.rotary_dim(16), 8192)
+    np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
+    assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
+    assert ours.max_context == 1024

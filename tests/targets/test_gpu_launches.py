@@ -50,7 +50,7 @@ def lowered(name, preset):
     )
     scheme = find_scheme("q4f16_1")
     program = export(module.ARCH, cfg, scheme, dtype="float32", kv_dtype="float32")
-    bounds = Deployment(context=512).bounds()
+    bounds = program.bounds(Deployment(context=512).bounds())
     mod = program.mod
     for phase, passes in phases(
         PipelineInputs(kernels=preset.kernels, bounds=bounds, stored=program.stored)
