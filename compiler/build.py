@@ -168,7 +168,7 @@ def build_library(
             )
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
-        with tvm.transform.PassContext(opt_level=3, disabled_pass=_needless(device)):
+        with code_generation(device):
             executable = relax.build(
                 mod,
                 device,
@@ -186,8 +186,10 @@ def build_library(
     return Library(metadata=metadata, workspace=workspace, largest_tensor=largest, sources=sources)
 
 
-def _needless(device: Target) -> list[str]:
-    return list(_NEEDLESS_ON_CPUS) if device.kind.name == "llvm" else []
+def code_generation(device: Target) -> tvm.transform.PassContext:
+    """How TVM generates code for a device; single kernels are tested as models are made."""
+    needless = list(_NEEDLESS_ON_CPUS) if device.kind.name == "llvm" else []
+    return tvm.transform.PassContext(opt_level=3, disabled_pass=needless)
 
 
 def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:

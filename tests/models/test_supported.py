@@ -9,7 +9,7 @@ import pytest
 import transformers
 from click.testing import CliRunner
 
-from wherry.cli.listing import list_command
+from wherry.cli.group import cli
 from wherry.compiler.load import families
 from wherry.compiler.supported import page, rows
 from wherry.models.arch import read_config
@@ -28,9 +28,9 @@ def test_every_family_is_compared_with_transformers():
 
 
 def test_wherry_list_supported():
-    said = CliRunner().invoke(list_command, ["--supported"]).stdout
+    said = CliRunner().invoke(cli, ["list", "--supported"]).stdout
     assert len(said.splitlines()) == len(rows()) and "mistral" in said
-    records = json.loads(CliRunner().invoke(list_command, ["--supported", "--json"]).stdout)
+    records = json.loads(CliRunner().invoke(cli, ["list", "--supported", "--json"]).stdout)
     assert [record["model_type"] for record in records] == list(families())
 
 

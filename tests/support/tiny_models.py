@@ -30,17 +30,20 @@ COMMON: dict[str, Any] = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
+# Their norms multiply by 1 + weight.
+OFFSET_NORMS = ("gemma", "nemotron")
 
 
 def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
     """Save a random float32 model with norms away from one; returns it, ready to evaluate."""
+    offset = 1 if model_type.startswith(OFFSET_NORMS) else 0
     torch.manual_seed(seed)
     cfg = transformers.AutoConfig.for_model(model_type, **{**COMMON, **config})
     model = transformers.AutoModelForCausalLM.from_config(cfg).float().eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "norm" in name:
-                p.copy_(1 + 0.2 * torch.randn_like(p))
+                p.copy_(1 - offset + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.1 * torch.randn_like(p))
             else:

@@ -12,6 +12,7 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from wherry.artifact import cpu_features
+from wherry.compiler.build import code_generation
 from wherry.targets.kernels.cpu import Isa, isa_from_features
 
 from ..support.builders import KINDS, Build, builder
@@ -44,7 +45,8 @@ class Machine:
     def build(self, func: PrimFunc) -> Callable[..., list[np.ndarray]]:
         """Compile; the result takes NumPy arrays and returns them all as the kernel left them."""
         module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
-        kernel = tvm.compile(module, target=self.target)["kernel"]
+        with code_generation(self.target):
+            kernel = tvm.compile(module, target=self.target)["kernel"]
 
         def call(*arrays: np.ndarray) -> list[np.ndarray]:
             tensors = [tvm.runtime.tensor(a) for a in arrays]

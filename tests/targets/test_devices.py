@@ -163,12 +163,12 @@ def test_the_default_scheme(kind, tmp_path):
     assert read_manifest(library).target["device_features"] == needs[kind]
 
 
-def greedy(folder, prompts, tokens=64):
+def greedy(folder, prompts, tokens=64, **options):
     """Greedy tokens of the core, all prompts in one batch; no request ends early."""
     manifest = read_manifest(folder)
     where = device_of(manifest)
     open_runtime(where.partition(":")[0])
-    config = {"max_batch": len(prompts), "context": 128}
+    config = {"max_batch": len(prompts), "context": 128} | options
     core = NativeCore(open_core(), folder / manifest.library, folder, where, {"threads": 2}, config)
     try:
         core.start()

@@ -1,0 +1,27 @@
+"""Models with windows in the core: tokens over several windows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ..support.tiny_models import compiled, save
+from ..targets.test_devices import greedy
+from .families import CASES
+
+pytestmark = pytest.mark.cpu
+TOKENS = 100  # several windows
+
+
+@pytest.mark.parametrize("name", ["mistral-window", "gemma3"])
+def test_tokens_are_those_of_transformers(tmp_path, name):
+    case = CASES[name]
+    model = save(tmp_path / "model", case.model_type, **case.config)
+    prompts = [[5, 9, 33, 7, 250], list(range(40, 63)), [8]]
+    expected = []
+    for prompt in prompts:
+        ids = torch.tensor([prompt])
+        told = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, eos_token_id=None)
+        expected.append(told[0, len(prompt) :].tolist())
+    folder = compiled(tmp_path / "model")
+    assert greedy(folder, prompts, TOKENS) == expected
