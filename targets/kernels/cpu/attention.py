@@ -23,6 +23,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import AttentionSpec
 
+from . import script
 from . import vector as v
 from .attention_block import (
     BLOCK,
@@ -54,7 +55,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         return None
     h, e = spec.heads, spec.head_dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def paged_attention(
         q: T.handle,
         positions: T.handle,

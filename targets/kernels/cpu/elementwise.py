@@ -10,6 +10,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import ActivationSpec, SwiGLUSpec
 
+from . import script
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row
@@ -19,7 +20,7 @@ def swiglu(spec: SwiGLUSpec, isa: Isa) -> PrimFunc:
     """(gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
     d = spec.dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def gated(gate_up: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()
@@ -44,7 +45,7 @@ def activation(spec: ActivationSpec, isa: Isa) -> PrimFunc:
     """(x [n, d], or [n, 2d] if gated, y [n, d]), float32."""
     d, width = spec.dim, spec.dim * (2 if spec.gated else 1)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def activated(x: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()

@@ -9,6 +9,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import EmbeddingSpec
 
+from . import script
 from . import vector as v
 from .int_layout import GROUP, LAYOUTS, IntLayout, packed_shapes
 from .isa import Isa
@@ -25,7 +26,7 @@ def _float_embedding(spec: EmbeddingSpec, isa: Isa) -> PrimFunc:
     d = spec.dim
     shape, dtype = packed_shape(spec.as_linear(), isa)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def lookup(tokens: T.handle, packed: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()
@@ -47,7 +48,7 @@ def _int_embedding(spec: EmbeddingSpec) -> PrimFunc:
     d, layout = spec.dim, LAYOUTS[spec.scheme]
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec.as_linear())
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def lookup(tokens: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()

@@ -20,6 +20,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import LinearSpec, Scheme
 
+from . import script
 from .tiles import PANEL, panels
 
 GROUP = 32  # weights that share a scale
@@ -81,7 +82,7 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
     least = T.float32(LEAST[scale_dtype])
     empty = T.int32(0x77777777 if spec.scheme == "q4" else 0x7F7F7F7F)  # zero points
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def pack(q_weight: T.handle, q_scale: T.handle, packed: T.handle, scales: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         Q = T.match_buffer(q_weight, (n, words * g), "uint32")

@@ -19,6 +19,7 @@ from tvm.tirx import PrimFunc
 from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import LinearSpec
 
+from . import script
 from . import vector as v
 from .isa import Isa
 from .tiles import PANEL, PARALLEL_BYTES, over_rows, panels, store_panel
@@ -56,7 +57,7 @@ def _pack(spec: LinearSpec, weight: Shape) -> PrimFunc:
     shape, dtype = weight
     strips, width = shape[0], shape[2]
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def pack(stored: T.handle, packed: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         source = T.match_buffer(stored, (n, k), dtype)
@@ -80,7 +81,7 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
     size = n * k * (2 if dtype == "float16" else 4)
     loop = T.parallel if size >= PARALLEL_BYTES else T.serial
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def linear(x: T.handle, packed: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         m = T.int64()

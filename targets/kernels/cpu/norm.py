@@ -13,6 +13,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import LayerNormSpec, RMSNormSpec
 
+from . import script
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row
@@ -25,7 +26,7 @@ def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
     """(x [n, d], w [d], y [n, d]), all float32."""
     d = spec.dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def norm(x: T.handle, w: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()
@@ -41,7 +42,7 @@ def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
     """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
     d = spec.dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def add_norm(
         x: T.handle, residual: T.handle, w: T.handle, total: T.handle, y: T.handle
     ) -> None:
@@ -63,7 +64,7 @@ def layer_norm(spec: LayerNormSpec, isa: Isa) -> PrimFunc:
 
     if spec.bias:
 
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        @script.prim_func(s_tir=True, private=True)
         def centre(x: T.handle, w: T.handle, b: T.handle, y: T.handle) -> None:
             T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
             n = T.int64()
@@ -75,7 +76,7 @@ def layer_norm(spec: LayerNormSpec, isa: Isa) -> PrimFunc:
 
         return centre
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def centre_plain(x: T.handle, w: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n = T.int64()

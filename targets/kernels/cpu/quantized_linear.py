@@ -21,6 +21,7 @@ from tvm.tirx import PrimFunc
 from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import LinearSpec
 
+from . import script
 from . import vector as v
 from .int8_dot import Int8Dot, int8_dot
 from .int_layout import GROUP, LAYOUTS, IntLayout, groups, pack_integers, packed_shapes
@@ -53,7 +54,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
     rows = max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         m = T.int64()
@@ -173,7 +174,7 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
     tall = isa.accumulators
     heights = (8, 4, 1) if tall >= 16 else (4, 1) if tall >= 6 else (2, 1)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         m = T.int64()

@@ -17,6 +17,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import RopeAppendSpec
 
+from . import script
 from . import vector as v
 from .isa import Isa
 from .kv_int8 import KEY, VALUE, quantize_head, store_keys, store_scale, value_place
@@ -38,7 +39,7 @@ def rope_append(spec: RopeAppendSpec, isa: Isa) -> PrimFunc | None:
 def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def rotate(
         qkv: T.handle,
         positions: T.handle,
@@ -65,7 +66,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
 def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def rotate_normed(
         qkv: T.handle,
         positions: T.handle,

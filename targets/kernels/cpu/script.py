@@ -1,0 +1,25 @@
+"""TVMScript for kernels: `script.prim_func` reads a function as `T.prim_func` does, and sooner.
+
+TVM's decorator looks at the whole call stack, source lines and all, twice a kernel: to find scripts
+inside classes and names that annotations alone use. Kernels have neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.script.parser._core import parse, utils
+from tvm.tirx import PrimFunc
+
+
+def prim_func(**_options: Any) -> Callable[[Callable[..., None]], PrimFunc]:
+    """A decorator; the parser reads the options (`private`, `s_tir`) from the source."""
+
+    def read(func: Callable[..., None]) -> PrimFunc:
+        found = utils.inspect_function_capture(func)
+        made: PrimFunc = parse(func, found, check_well_formed=False)
+        return made
+
+    read.dispatch_token = "tirx"  # type: ignore[attr-defined]
+    return read
