@@ -29,21 +29,22 @@ lint: $(VENV)/.tested $(WEB)
 	npm run --silent --prefix web lint
 
 # The core and its C++ tests, and those that run threads under ThreadSanitizer; `nightly` runs all under
-# AddressSanitizer, too. A room is compiled as one file.
+# AddressSanitizer and the ten thousand random requests under both. A room is compiled as one file.
 tested = PATH="$(abspath $(BIN)):$$PATH" cmake --preset $(1) -DCMAKE_UNITY_BUILD=ON \
     -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
   PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $(1) && \
-  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $(1)
+  PATH="$(abspath $(BIN)):$$PATH" ctest --preset $(1) $(2)
 
 native: $(VENV)/.tested
 	$(call tested,dev)
-	$(call tested,tsan)
+	$(call tested,tsan,-E random)
 
 # On both cores; a file stays on one of them, so that its compiled models are made once.
 python: native $(WEB)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
 
 nightly: native $(WEB)
+	$(call tested,tsan,-R random)
 	$(call tested,asan)
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadfile
 
