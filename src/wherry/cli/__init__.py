@@ -5,12 +5,13 @@ Little is imported here, so that Ctrl-C is heard from the beginning.
 
 from __future__ import annotations
 
-from . import interrupts
+from . import interrupts, no_torch
 
 
 def main() -> None:
     """Entry point; ends with one of the exit codes of `group.EXIT_CODES`."""
     interrupts.exit_at_once()
+    no_torch.hide()
     from .group import run
 
     run()
