@@ -83,7 +83,7 @@ def program(runtime):
     library = runtime / "tvm_ffi" / "lib" / "libtvm_ffi.so"
     where = (f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_TVM_FFI_LIBRARY={library}")
     for command in (
-        ["cmake", "--preset", "aarch64", *where],
+        ["cmake", "--preset", "aarch64", "-DCMAKE_UNITY_BUILD=ON", *where],
         ["cmake", "--build", "--preset", "aarch64", "-j2"],
     ):
         done = subprocess.run(
