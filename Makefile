@@ -12,7 +12,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test nightly lint native python installed docs page format clean
+.PHONY: demo test nightly lint native python installed docs page pyodide notebook format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -60,6 +60,16 @@ docs: $(VENV)/.tested
 # The page that `wherry web` and `wherry package` bring along; a test compares it with its sources.
 page: $(WEB)
 	cd web && node scripts/bundle_page.js ../src/wherry/web/page
+
+# The wheel for Python in browsers, in build/pyodide; and a notebook page that has it, which
+# `wherry web build/notebook` shows with the compiled folders in its models/.
+pyodide: $(VENV)/.tested $(WEB)
+	cd web && node scripts/bundle_python.js
+	rm -rf build/pyodide
+	cd web/python && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d "$(abspath build/pyodide)"
+
+notebook: pyodide
+	cd web && node scripts/bundle_notebook.js ../build/pyodide/*.whl ../build/notebook
 
 format: $(VENV)/.tested $(WEB)
 	$(BIN)/ruff check --fix .

@@ -5,6 +5,7 @@ Importing this package loads neither TVM nor the compiler.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from .request.errors import RequestError
     from .server.app import create_app, serve
 
+_ENGINES = "browser." if sys.platform == "emscripten" else ""
 _HOMES = {
-    "AsyncMLCEngine": "async_engine",
-    "MLCEngine": "engine",
+    "AsyncMLCEngine": f"{_ENGINES}async_engine",
+    "MLCEngine": f"{_ENGINES}engine",
     "RequestError": "request.errors",
     "create_app": "server.app",
     "serve": "server.app",

@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
+# What Python brings along where it runs in a browser.
+BROWSER = {"pyodide"}
 # Extras whose packages Wherry imports; the others bring programs and tests.
 EXTRAS = ("ray",)
 
@@ -31,7 +33,7 @@ def imported() -> set[str]:
             if name.endswith(".py"):
                 modules |= _modules(Path(folder, name))
     known = packages_distributions()
-    others = modules - set(sys.stdlib_module_names) - {"wherry"}
+    others = modules - set(sys.stdlib_module_names) - {"wherry"} - BROWSER
     return {_normal(known.get(module, [module])[0]) for module in others}
 
 

@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from "eslint/config";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores(["build", "dist"]),
+  globalIgnores(["build", "dist", "python/build"]),
   eslint.configs.recommended,
   {
     files: ["**/*.ts"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,20 @@ def native():
             core.close()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def wheel(tools, tmp_path_factory):
+    """Python's wheel for browsers, made as `make pyodide` makes it."""
+    if not (ROOT / "web" / "node_modules").is_dir():
+        missing("no packages: npm ci --prefix web")
+    out = tmp_path_factory.mktemp("wheel")
+    bundle = ["node", str(ROOT / "web" / "scripts" / "bundle_python.js")]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
+    for command in (bundle, build):
+        done = subprocess.run(
+            command, cwd=ROOT / "web" / "python", capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+    (made,) = out.glob("*.whl")
+    return made

@@ -1,13 +1,18 @@
-"""The core in WebAssembly, in Node: this machine's tokens, and errors that are errors."""
+"""The core in WebAssembly, in Node: this machine's tokens, and errors that are errors.
+
+And the same from Python in WebAssembly (Pyodide), here because both take the same compiled models.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
@@ -15,11 +20,13 @@ from wherry.errors import ToolchainError
 from wherry.runtime.core.interface import SamplingParams
 from wherry.targets import web_toolchain
 
-from .conftest import FEW, LIMITS, TOKENS
+from .conftest import FEW, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.cpu
 HERE = Path(__file__).parent
 MOST_BYTES = 1_500_000  # of model.wasm and the core's JavaScript, gzip
+MOST_WHEEL_BYTES = 600_000  # two thirds of them for grammars
+PARIS = "Paris is the capital of France."
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +136,65 @@ def test_without_the_core_it_says_what_to_type(monkeypatch, tmp_path):
     monkeypatch.setattr(web_toolchain.shutil, "which", lambda name: None)
     with pytest.raises(ToolchainError, match=r"wasm-ld\. Type: apt-get install lld"):
         ensure_artifact("demo", target="wasm", limits=LIMITS, out=tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def told_by_python(wheel, folder, given):
+    """What in_pyodide.py says of the demo model."""
+    pyodide = ROOT / "web" / "node_modules" / "pyodide"
+    command = ["node", HERE / "pyodide.mjs", pyodide, wheel, folder, HERE / "in_pyodide.py"]
+    done = subprocess.run(
+        command, input=json.dumps(given), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+def test_the_wheel_is_python_alone_and_small(wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert wheel.stat().st_size < MOST_WHEEL_BYTES
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "wherry/runtime/browser/engine.js" in names
+    assert not [name for name in names if name.endswith((".so", ".o", ".wasm"))]
+
+
+def test_python_gets_the_tokens_of_this_machine(told_by_python, native, prompts):
+    tokenizer = Tokenizer.from_file(str(ROOT / "src" / "wherry" / "demo" / "tokenizer.json"))
+    greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
+    expected = [tokenizer.decode(ids) for ids in native([(prompt, greedy) for prompt in prompts])]
+    assert told_by_python["together"] == expected
+    assert "".join(told_by_python["streamed"]) == expected[1]
+    assert len(told_by_python["streamed"]) > TOKENS // 2
+
+
+def test_python_gets_the_shapes_of_its_other_engine(told_by_python):
+    chat, pieces = told_by_python["chat"], told_by_python["pieces"]
+    assert chat["choices"][0]["message"]["content"] == PARIS
+    assert chat["usage"]["completion_tokens_details"]["reasoning_tokens"] == 0
+    assert chat["timings"]["predicted_per_token_ms"] > 0
+    assert len(chat["choices"][0]["logprobs"]["content"][0]["top_logprobs"]) == 2
+    assert told_by_python["dumped"]["object"] == "text_completion"
+    assert len(told_by_python["dumped"]["choices"][0]["logprobs"]["tokens"]) == TOKENS
+    *pieces, last = pieces
+    assert "".join(p["choices"][0]["delta"].get("content") or "" for p in pieces) == PARIS
+    assert last["choices"] == [] and last["usage"]["completion_tokens"] > 0
+    assert told_by_python["phases"] == ["compile", "weights"]
+
+
+def test_what_ends_in_python_frees_its_pages(told_by_python):
+    assert told_by_python["cancelled"]
+    assert told_by_python["ended"] == [3, 0, 0]  # running before, running after, pages held
+
+
+def test_errors_in_python_are_those_of_its_other_engine(told_by_python):
+    kind, words, param = told_by_python["wrong"]
+    assert (kind, param) == ("RequestError", "temperature"), words
+    assert told_by_python["none"][0] == "ArtifactError"
+    assert "unknown options threads" in told_by_python["option"]
+    # Node may have what waiting takes, or not.
+    assert told_by_python["sync"] == "waited" or "AsyncMLCEngine" in told_by_python["sync"]
+
+
+def test_python_imports_nothing_of_servers(told_by_python):
+    deep = [name.split(".") for name in told_by_python["modules"] if name.count(".") >= 2]
+    assert {name[2] for name in deep} == {"answer", "browser", "core", "request"}

@@ -1,0 +1,69 @@
+"""The package's answers, plain objects of JSON, as the shapes of Python's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from ..answer.shapes import Shape, Timings
+from ..core.interface import CoreStats
+
+Made = TypeVar("Made", bound=Shape)
+
+
+def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
+    """A shape with the fields of an object; what the object lacks has its default.
+
+    Raises:
+        TypeError: the object has a field that the shape has not.
+    """
+    shape: Any = kind  # mypy takes no class with type variables for hashable
+    hints = _hints(shape)
+    if kind is Timings:
+        value = _with_times_per_token(value)
+    return kind(**{name: _field(hints.get(name), item) for name, item in value.items()})
+
+
+def stats_of(counted: Mapping[str, Any]) -> CoreStats:
+    """Counters by the names of `wherry_stats`; those of the page alone are left out."""
+    by_name = {
+        "".join(f"_{c.lower()}" if c.isupper() else c for c in name): value
+        for name, value in counted.items()
+    }
+    return CoreStats(**{f.name: by_name[f.name] for f in fields(CoreStats) if f.name in by_name})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """What each field holds: a shape, a list of one, or anything else: None."""
+    assert is_dataclass(kind)
+    return {name: _shape_in(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _shape_in(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = [part for part in get_args(hint) if part is not type(None)] or [None]
+    if get_origin(hint) is list:
+        inner = _shape_in(get_args(hint)[0])
+        return [inner] if inner else None
+    return hint if isinstance(hint, type) and issubclass(hint, Shape) else None
+
+
+def _field(kind: Any, value: Any) -> Any:
+    if value is None or kind is None:
+        return value
+    if isinstance(kind, list):
+        return [shaped(kind[0], item) for item in value]
+    return shaped(kind, value)
+
+
+def _with_times_per_token(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The two of llama.cpp's times that follow from others, which the package leaves out."""
+    return {
+        "prompt_per_token_ms": value["prompt_ms"] / max(value["prompt_n"], 1),
+        "predicted_per_token_ms": value["predicted_ms"] / max(value["predicted_n"], 1),
+        **value,
+    }

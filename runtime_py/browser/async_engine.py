@@ -1,0 +1,172 @@
+"""AsyncMLCEngine in a browser. Cancelling a task aborts its request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from ..core.interface import CoreStats
+from .answers import shaped, stats_of
+from .bridge import Bridge, Progress
+from .options import split
+
+Whole = TypeVar("Whole", bound=Shape)
+Chunk = TypeVar("Chunk", bound=Shape)
+
+
+class Loading:
+    """A model that is being loaded, or is: what requests wait for."""
+
+    def __init__(
+        self,
+        model: str | Path | Sequence[str],
+        limits: dict[str, Any],
+        progress: Progress | None,
+    ) -> None:
+        self.bridge = Bridge()
+        self._loaded = asyncio.ensure_future(self.bridge.load(model, limits, progress))
+
+    async def ready(self) -> Bridge:
+        """The bridge, when the model is there. Whoever gives up leaves the loading to others."""
+        await asyncio.shield(self._loaded)
+        return self.bridge
+
+    async def close(self) -> None:
+        """End the loading, or all requests, and free the model; idempotent."""
+        self._loaded.cancel()
+        await asyncio.gather(self._loaded, return_exceptions=True)
+        await self.bridge.dispose()
+
+
+class AsyncStream(Generic[Chunk]):
+    """Chunks of an answer, as they come. Closing it, or leaving its `async with`, frees it."""
+
+    def __init__(self, bridge: Bridge, request: int, kind: type[Chunk]) -> None:
+        self._bridge = bridge
+        self._request = request
+        self._kind = kind
+
+    def __aiter__(self) -> AsyncStream[Chunk]:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        try:
+            chunk = await self._bridge.next(self._request)
+        except BaseException:  # a cancellation too
+            self.cancel()
+            raise
+        if chunk is None:
+            raise StopAsyncIteration
+        return shaped(self._kind, chunk)
+
+    async def __aenter__(self) -> AsyncStream[Chunk]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Abort what has not ended; idempotent."""
+        self._bridge.end(self._request)
+
+    async def close(self) -> None:
+        """`cancel`, as OpenAI's client calls it."""
+        self.cancel()
+
+
+class Endpoint(Generic[Whole, Chunk]):
+    """Requests of one kind."""
+
+    def __init__(self, loading: Loading, name: str, whole: type[Whole], chunk: type[Chunk]) -> None:
+        self._loading = loading
+        self._name = name
+        self._whole = whole
+        self._chunk = chunk
+
+    @overload
+    async def create(self, *, stream: Literal[True], **fields: Any) -> AsyncStream[Chunk]: ...
+    @overload
+    async def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
+    async def create(
+        self, *, stream: bool | None = None, **fields: Any
+    ) -> Whole | AsyncStream[Chunk]:
+        """Answer a request; the arguments are the fields that the package knows.
+
+        Returns:
+            The answer, or with `stream=True` an asynchronous iterator of chunks.
+
+        Raises:
+            RequestError: an argument is wrong, or the request does not fit the context.
+        """
+        bridge = await self._loading.ready()
+        request = bridge.next_id()
+        given = {name: value for name, value in fields.items() if value is not None}
+        try:
+            if stream:
+                await bridge.open(request, self._name, given | {"stream": True})
+                return AsyncStream(bridge, request, self._chunk)
+            return shaped(self._whole, await bridge.ask(request, self._name, given))
+        except BaseException:  # a cancellation too
+            bridge.end(request)
+            raise
+
+
+def chat_endpoint(loading: Loading) -> Endpoint[ChatCompletion, ChatCompletionChunk]:
+    """`chat.completions`."""
+    return Endpoint(loading, "chat", ChatCompletion, ChatCompletionChunk)
+
+
+def completion_endpoint(loading: Loading) -> Endpoint[Completion, Completion]:
+    """`completions`."""
+    return Endpoint(loading, "completion", Completion, Completion)
+
+
+class AsyncChat:
+    """`engine.chat`."""
+
+    def __init__(self, loading: Loading) -> None:
+        self.completions = chat_endpoint(loading)
+
+
+class AsyncMLCEngine:
+    """A language model in this browser, for asyncio.
+
+    Loading begins at once; `async with`, and every request, wait for it.
+
+    Args:
+        model: address of a folder that was compiled with --target webgpu or wasm, or of several
+            variants, of which the first that this device can run is taken; or a folder of Python's
+            own file system.
+        options: context, kv_tokens, max_batch, max_drafts, max_slowdown, prefill_chunk,
+            prefix_cache, progress, as of LoadOptions.
+    """
+
+    def __init__(self, model: str | Path | Sequence[str], **options: Any) -> None:
+        self._loading = Loading(model, *split(options))
+        self.chat = AsyncChat(self._loading)
+        self.completions = completion_endpoint(self._loading)
+
+    async def stats(self) -> CoreStats:
+        """Counters of the core: steps, tokens, pages."""
+        return stats_of(await (await self._loading.ready()).stats())
+
+    async def close(self) -> None:
+        """End all requests and free the model; idempotent."""
+        await self._loading.close()
+
+    async def __aenter__(self) -> AsyncMLCEngine:
+        try:
+            await self._loading.ready()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

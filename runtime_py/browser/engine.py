@@ -1,0 +1,121 @@
+"""MLCEngine in a browser: synchronous where the browser can wait inside of WebAssembly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from ..core.interface import CoreStats
+from . import async_engine
+from .answers import stats_of
+from .bridge import Progress, wait
+from .options import split
+
+Whole = TypeVar("Whole", bound=Shape)
+Chunk = TypeVar("Chunk", bound=Shape)
+
+
+class Stream(Generic[Chunk]):
+    """Chunks of an answer, as they come. Closing it, or leaving its `with`, frees the request."""
+
+    def __init__(self, chunks: async_engine.AsyncStream[Chunk]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        try:
+            return wait(self._chunks.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def __enter__(self) -> Stream[Chunk]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Abort what has not ended; idempotent."""
+        self._chunks.cancel()
+
+
+class Endpoint(Generic[Whole, Chunk]):
+    """Requests of one kind."""
+
+    def __init__(self, endpoint: async_engine.Endpoint[Whole, Chunk]) -> None:
+        self._endpoint = endpoint
+
+    @overload
+    def create(self, *, stream: Literal[True], **fields: Any) -> Stream[Chunk]: ...
+    @overload
+    def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
+    def create(self, *, stream: bool | None = None, **fields: Any) -> Whole | Stream[Chunk]:
+        """Answer a request; the arguments are the fields that the package knows.
+
+        Returns:
+            The answer, or with `stream=True` an iterator of chunks.
+
+        Raises:
+            RequestError: an argument is wrong, or the request does not fit the context.
+            ToolchainError: this browser cannot wait.
+        """
+        if stream:
+            return Stream(wait(self._endpoint.create(stream=True, **fields)))
+        whole: Whole = wait(self._endpoint.create(stream=False, **fields))
+        return whole
+
+
+class Chat:
+    """`engine.chat`."""
+
+    def __init__(self, completions: Endpoint[ChatCompletion, ChatCompletionChunk]) -> None:
+        self.completions = completions
+
+
+class MLCEngine:
+    """A language model in this browser; the arguments are those of AsyncMLCEngine.
+
+    Raises:
+        ArtifactError: the model cannot be fetched, is damaged, or of another version.
+        ResourceError: there is not enough memory.
+        ToolchainError: this browser lacks what the model needs, or cannot wait.
+    """
+
+    def __init__(self, model: str | Path | Sequence[str], **options: Any) -> None:
+        limits, progress = split(options)
+        loading = wait(_loaded(model, limits, progress))
+        self._loading = loading
+        self.chat = Chat(Endpoint(async_engine.chat_endpoint(loading)))
+        self.completions: Endpoint[Completion, Completion] = Endpoint(
+            async_engine.completion_endpoint(loading)
+        )
+
+    def stats(self) -> CoreStats:
+        """Counters of the core: steps, tokens, pages."""
+        return stats_of(wait(self._loading.bridge.stats()))
+
+    def close(self) -> None:
+        """End all requests and free the model; idempotent."""
+        wait(self._loading.close())
+
+    def __enter__(self) -> MLCEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+async def _loaded(
+    model: str | Path | Sequence[str], limits: dict[str, Any], progress: Progress | None
+) -> async_engine.Loading:
+    loading = async_engine.Loading(model, limits, progress)
+    try:
+        await loading.ready()
+    except BaseException:
+        await loading.close()
+        raise
+    return loading

@@ -1,0 +1,36 @@
+"""What a model may be loaded with in a browser: a part of LoadOptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .bridge import Progress
+
+# As engine/abi/config.h calls them.
+LIMITS = (
+    "context",
+    "kv_tokens",
+    "max_batch",
+    "max_drafts",
+    "max_slowdown",
+    "prefill_chunk",
+    "prefix_cache",
+)
+
+
+def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], Progress | None]:
+    """The engine's limits, and `progress`. None is as good as nothing.
+
+    Raises:
+        TypeError: as Python raises it for an argument that a function does not have.
+    """
+    accepted = (*LIMITS, "progress")
+    if unknown := sorted(set(options) - set(accepted)):
+        raise TypeError(
+            f"unknown options {', '.join(unknown)}; in a browser a model is loaded with "
+            f"{', '.join(accepted)}. What it is compiled for is said on another machine: "
+            "wherry compile MODEL --target webgpu"
+        )
+    limits = {name: value for name, value in options.items() if value is not None}
+    return limits, limits.pop("progress", None)

@@ -1,0 +1,22 @@
+// Python in WebAssembly, in Node: installs the wheel, gives it a compiled folder, and runs a script.
+//   node pyodide.mjs PYODIDE WHEEL FOLDER SCRIPT < given
+// The script reads `given` and leaves plain data in `out`.
+import { readFile, readdir } from "node:fs/promises";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
+
+const [pyodide, wheel, folder, script] = process.argv.slice(2);
+const given = await text(process.stdin);
+const { loadPyodide } = await import(pathToFileURL(path.join(pyodide, "pyodide.mjs")).href);
+const python = await loadPyodide({ stdout: (line) => process.stderr.write(`${line}\n`) });
+await python.loadPackage(pathToFileURL(wheel).href, { messageCallback: () => undefined });
+python.FS.mkdirTree("/models/demo");
+for (const name of await readdir(folder)) {
+  python.FS.writeFile(`/models/demo/${name}`, await readFile(path.join(folder, name)));
+}
+python.globals.set("given_text", given);
+await python.runPythonAsync("import json; given = json.loads(given_text); out = {}");
+await python.runPythonAsync(await readFile(script, "utf8"), { filename: script });
+process.stdout.write(python.runPython("json.dumps(out)"));
+process.exit(0);
