@@ -85,7 +85,9 @@ def _tokenizer(size: int) -> dict[str, Any]:
                 "special": True,
             }
         ],
+        "normalizer": None,
         "pre_tokenizer": level | {"use_regex": True},
+        "post_processor": None,
         "decoder": level | {"use_regex": True},
         "model": {
             "type": "BPE",

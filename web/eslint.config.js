@@ -44,6 +44,16 @@ export default defineConfig(
     },
   },
   {
+    files: ["bench/*.js"],
+    languageOptions: {
+      globals: Object.fromEntries(
+        ["console", "fetch", "File", "location", "performance", "process", "URL", "Worker"].map(
+          (name) => [name, "readonly"],
+        ),
+      ),
+    },
+  },
+  {
     files: ["scripts/**", "*.js"],
     languageOptions: { globals: { console: "readonly", process: "readonly", URL: "readonly" } },
   },

@@ -1,0 +1,86 @@
+// What is measured, each behind the same two functions:
+//   load(given) -> engine;  engine.stream(prompt, tokens, told): greedily, told(count) at each piece.
+import { Wllama } from "@wllama/wllama";
+import { CreateMLCEngine } from "@mlc-ai/web-llm";
+
+import { connect } from "../src/worker/connect.ts";
+
+/** Wherry, compiled for WebGPU or wasm: `given.url` is the folder's address. */
+export async function wherry(given) {
+  const worker = new Worker("worker.js", { type: "module" });
+  const engine = connect(worker);
+  const limits = { max_batch: 1, context: given.context, prefix_cache: false };
+  await engine.load(new URL(given.url, location.href).href, { limits });
+  return {
+    async stream(prompt, tokens, told) {
+      const options = { max_tokens: tokens, temperature: 0, ignore_eos: true };
+      const usage = { stream: true, stream_options: { include_usage: true } };
+      let all;
+      for await (const chunk of await engine.completions.create({ prompt, ...options, ...usage })) {
+        if (chunk.choices.length > 0) told();
+        else all = chunk.usage;
+      }
+      return { prompt: all.prompt_tokens, output: all.completion_tokens };
+    },
+  };
+}
+
+/** llama.cpp in wasm, on one thread of the CPU: `given.url` is a GGUF file's address. */
+export async function wllama(given) {
+  const logger = { debug() {}, log() {}, warn() {}, error: console.error };
+  const engine = new Wllama({ default: "wllama.wasm" }, { suppressNativeLog: true, logger });
+  const file = await (await fetch(given.url)).blob();
+  await engine.loadModel([new File([file], "model.gguf")], {
+    n_ctx: given.context,
+    n_threads: 1,
+    n_gpu_layers: 0,
+    n_parallel: 1,
+  });
+  return {
+    async stream(prompt, tokens, told) {
+      const options = { max_tokens: tokens, temperature: 0, ignore_eos: true };
+      let all;
+      const chunks = await engine.createCompletion({
+        prompt,
+        ...options,
+        stream: true,
+        cache_prompt: false,
+      });
+      for await (const chunk of chunks) {
+        told();
+        all = chunk.timings ?? all;
+      }
+      return { prompt: all.prompt_n, output: all.predicted_n, timings: all };
+    },
+  };
+}
+
+/** WebLLM on a folder that was compiled for it (--target webgpu:web-llm). */
+export async function webllm(given) {
+  const model = new URL(given.url, location.href).href;
+  const engine = await CreateMLCEngine("model", {
+    appConfig: {
+      model_list: [{ model, model_id: "model", model_lib: `${model}model.wasm` }],
+    },
+    logLevel: "ERROR",
+  });
+  return {
+    async stream(prompt, tokens, told) {
+      await engine.resetChat();
+      let all;
+      const chunks = await engine.completions.create({
+        prompt,
+        max_tokens: tokens,
+        temperature: 0,
+        ignore_eos: true,
+        stream: true,
+        stream_options: { include_usage: true },
+      });
+      for await (const chunk of chunks) {
+        if (chunk.choices.length > 0) told();
+        all = chunk.usage ?? all;
+      }
+      return { prompt: all.prompt_tokens, output: all.completion_tokens };
+    },
+  };
+}
