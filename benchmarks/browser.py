@@ -1,6 +1,6 @@
 """Wherry beside wllama and WebLLM in one browser: `python -m benchmarks.browser`; see README.md.
 
-Both sides have the same random weights and the same prompts, and answer in turn (A B A B) in one page.
+Both sides have the same random weights and the same prompts, and answer in turn (A B A B).
 """
 
 from __future__ import annotations

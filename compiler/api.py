@@ -265,7 +265,8 @@ def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
         "kv_dtype": preset.kv_dtype,
         "activations": preset.activations,
         "variants": [_inputs_of(variant) for variant in preset.variants],
-        **({"core": core_digest()} if preset.library == "wasm" else {}),  # a part of the library
+        # A part of the library.
+        **({"core": core_digest(preset.interface)} if preset.library == "wasm" else {}),
     }
 
 

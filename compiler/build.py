@@ -24,7 +24,9 @@ from wherry.passes.select_kernels import PARAMS
 from wherry.targets import web_toolchain
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import require
+from wherry.targets.webgpu import LIMITS as WEBGPU_LIMITS
 
+from . import web_llm
 from .candidates import CHOICE, add_candidates
 from .candidates import ENTRY as CANDIDATES
 from .device_limits import require_limits
@@ -131,7 +133,10 @@ def build_library(
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
-        if "forward" in program.entries:
+        if target.interface:
+            mod = web_llm.add_interface(mod, metadata, WEBGPU_LIMITS, vocab_size=vocab_size)
+            require_limits(mod, target)
+        elif "forward" in program.entries:
             mod, found = add_candidates(
                 mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
             )
@@ -177,7 +182,7 @@ def build_library(
             )
         link = cc.cross_compiler(target.linker) if target.linker else None
         if target.library == "wasm":
-            link = web_toolchain.Linker()
+            link = web_toolchain.Linker(target.interface)
         # LLVM's debug sections, a quarter of a library, are of no use without sources.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
         executable.export_library(str(out), fcompile=link, **linked)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tvm import IRModule
 
@@ -28,6 +30,7 @@ from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 from wherry.temporary import temporary_folder
 
+from . import web_llm, web_llm_chat
 from .build import Deployment
 from .convert import files_of
 from .export import export
@@ -79,11 +82,14 @@ def package(
             scheme,
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
-            entries=described.entries,
+            entries=web_llm.entries(described.entries) if target.interface else described.entries,
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, key)
         files = {f.name: record(f) for f in built.files} | taken
+        if target.interface:
+            config = _write_chat_config(making, described, deployment, scheme.name, taken)
+            files[config.name] = record(config)
         manifest = Manifest(
             schema=SCHEMA_VERSION,
             key=key,
@@ -102,6 +108,45 @@ def package(
         )
         write_atomically(making / MANIFEST, manifest.to_json())
         _put(making, folder)
+
+
+def _write_chat_config(
+    folder: Path,
+    described: Described,
+    deployment: Deployment,
+    quantization: str,
+    files: Collection[str],
+) -> Path:
+    """What WebLLM reads first of a model."""
+    generation = folder / "generation_config.json"
+    content = web_llm.chat_config(
+        described.raw,
+        asdict(deployment),
+        quantization=quantization,
+        vocab_size=described.config.vocab_size,
+        files=sorted(files),
+        tokens={**described.raw, **(read_json(generation) if generation.is_file() else {})},
+        chat=_conversation(folder),
+    )
+    path = folder / web_llm.CONFIG
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _conversation(folder: Path) -> dict[str, Any] | None:
+    """What WebLLM is told of the chat template; None: there is none."""
+    config = folder / "tokenizer_config.json"
+    fields = read_json(config) if config.is_file() else {}
+    apart = folder / "chat_template.jinja"
+    template = apart.read_text("utf-8") if apart.is_file() else fields.get("chat_template")
+    if not isinstance(template, str):
+        return None
+    named = {name: fields.get(name) for name in ("bos_token", "eos_token")}
+    texts = {
+        name: str(token.get("content", "")) if isinstance(token, dict) else str(token or "")
+        for name, token in named.items()
+    }
+    return web_llm_chat.conversation(template, texts)
 
 
 class _Report:

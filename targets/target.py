@@ -60,6 +60,8 @@ class TargetPreset:
     # Whether what compiles the kernels on the device may add in another order than is written: a
     # row's last bits may then depend on its batch.
     fast_math: bool = False
+    # Whose functions a library has, if not those of ARCHITECTURE.md: "web-llm".
+    interface: str | None = None
 
     def with_kv_dtype(self, name: str) -> TargetPreset:
         """The same with another dtype of the cache; "auto" changes nothing.
@@ -120,6 +122,7 @@ class TargetPreset:
             "features": list(self.features),
             **({"codes": list(self.codes)} if self.codes else {}),
             **({"fast_math": True} if self.fast_math else {}),
+            **({"interface": self.interface} if self.interface else {}),
         }
 
     def objects(self, key: str) -> dict[str, str] | None:
@@ -134,6 +137,8 @@ class TargetPreset:
         if self.library == "so":
             return None
         host = find_host(str(self.host["mtriple"]))
+        if self.interface:  # of others, who know one model a program
+            return {"format": host.objects, "symbols": ""}
         symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
         return {"format": host.objects, **symbols}
 

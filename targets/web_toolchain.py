@@ -16,11 +16,45 @@ from wherry.errors import ToolchainError
 
 from .toolchain import Tool
 
-CORE = "wherry-core.o"
-CORE_FIX = (
-    "apt-get install --no-install-recommends emscripten binaryen lld, and install wherry again "
-    "(in a checkout: cmake -S web/core -B build/web && cmake --build build/web)"
-)
+_TOOLS = "apt-get install --no-install-recommends emscripten binaryen lld"
+WEB_LLM = "web-llm"  # an interface, and the variant of the target that has it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """What models for pages are linked to."""
+
+    name: str  # of the file
+    fix: str  # how it is had
+    exports: tuple[str, ...] = ()  # beside those that say it of themselves
+
+
+# By interface. tvmjs, below WebLLM, calls TVM's C functions.
+CORES = {
+    "": Core(
+        name="wherry-core.o",
+        fix=f"{_TOOLS}, and install wherry again "
+        "(in a checkout: cmake -S web/core -B build/web && cmake --build build/web)",
+    ),
+    WEB_LLM: Core(
+        name="wherry-web-llm.o",
+        fix=f"{_TOOLS}, and in a checkout: "
+        "cmake -S web/core -B build/web && cmake --build build/web --target web_llm",
+        exports=(
+            "TVMFFIAnyViewToOwnedAny",
+            "TVMFFIDataTypeToString",
+            "TVMFFIErrorSetRaisedFromCStr",
+            "TVMFFIFunctionCall",
+            "TVMFFIFunctionGetGlobal",
+            "TVMFFIFunctionSetGlobal",
+            "TVMFFIGetTypeInfo",
+            "TVMFFIObjectDecRef",
+            "TVMFFIObjectIncRef",
+            "TVMFFITypeKeyToIndex",
+        ),
+    ),
+}
+CORE = CORES[""].name
 _LINKERS = ("wasm-ld", *(f"wasm-ld-{version}" for version in range(22, 13, -1)))
 _STACK_BYTES = 1 << 20
 # The stack lies lowest: what runs over it traps, and writes over nothing.
@@ -32,11 +66,13 @@ _FLAGS = ("--no-entry", "--gc-sections", "--strip-all", *_STACK)
 class WebToolchain:
     """See `Toolchain`. TVM generates all of the code; what it takes more is for linking."""
 
+    core: Core = CORES[""]
+
     def tools(self) -> tuple[Tool, ...]:
         """The core, and a linker."""
-        core = find_core()
+        core = find_core(self.core)
         return (
-            Tool(name=CORE, found=str(core) if core else None, fix=CORE_FIX),
+            Tool(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
             Tool(name="wasm-ld", found=find_linker(), fix="apt-get install lld"),
         )
 
@@ -49,19 +85,21 @@ class WebToolchain:
         return {}
 
 
-def find_core() -> Path | None:
-    """The core: WHERRY_WEB_CORE, else in the installed package, else in a checkout's build."""
+def find_core(wanted: Core = CORES[""]) -> Path | None:
+    """A core: WHERRY_WEB_CORE or beside it, else in the installed package or a checkout's build."""
+    name = wanted.name
     if chosen := settings.web_core():
-        return chosen if chosen.is_file() else None
+        place = chosen if name == CORE else chosen.with_name(name)
+        return place if place.is_file() else None
     package = Path(settings.__file__).parent
     build = package.parents[1] / "build"
-    places = (package / "web" / CORE, build / "web" / CORE, build / "dev" / "web" / CORE)
+    places = (package / "web" / name, build / "web" / name, build / "dev" / "web" / name)
     return next((place for place in places if place.is_file()), None)
 
 
-def core_digest() -> str:
+def core_digest(interface: str | None = None) -> str:
     """SHA-256 of the core, which is a part of every model that is linked to it; "" without one."""
-    core = find_core()
+    core = find_core(CORES[interface or ""])
     return "" if core is None else _digest(core, core.stat().st_mtime_ns)
 
 
@@ -76,7 +114,10 @@ def find_linker() -> str | None:
 
 
 class Linker:
-    """`fcompile` of TVM's `export_library`: links a model's objects to the core."""
+    """`fcompile` of TVM's `export_library`: links a model's objects to the core of an interface."""
+
+    def __init__(self, interface: str | None = None) -> None:
+        self._core = CORES[interface or ""]
 
     object_format = "o"  # what export_library is to write
 
@@ -86,10 +127,14 @@ class Linker:
         Raises:
             ToolchainError: a tool is not here, or the linker refuses; the message has its words.
         """
-        core, linker = find_core(), find_linker()
+        wanted = self._core
+        core, linker = find_core(wanted), find_linker()
         if core is None or linker is None:
-            raise ToolchainError(f"{CORE} or wasm-ld is not here. Type: {CORE_FIX}")
-        command = [linker, *_FLAGS, *options, str(core), *objects, "-o", out]
+            raise ToolchainError(f"{wanted.name} or wasm-ld is not here. Type: {wanted.fix}")
+        exports = [f"--export={name}" for name in wanted.exports]
+        # The script gives what is missing then.
+        flags = [*_FLAGS, *exports, *(["--allow-undefined"] if exports else [])]
+        command = [linker, *flags, *options, str(core), *objects, "-o", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolchainError(f"{linker} could not link the model to {core}:\n{done.stderr}")

@@ -12,7 +12,7 @@ from . import hosts
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
 from .target import TargetPreset
-from .web_toolchain import WebToolchain
+from .web_toolchain import CORES, WEB_LLM, WebToolchain
 
 # Defaults of the specification, section "Limits": what a page has without asking for more.
 LIMITS = GpuLimits(
@@ -26,18 +26,25 @@ LIMITS = GpuLimits(
 def preset(variant: str | None) -> TargetPreset:
     """The preset of any browser.
 
+    Args:
+        variant: "web-llm": a library for @mlc-ai/web-llm in place of our own engine.
+
     Raises:
-        UsageError: there are no variants.
+        UsageError: it is another.
     """
-    if variant is not None:
-        raise UsageError(f"Unknown target 'webgpu:{variant}'. Type: --target webgpu")
+    if variant not in (None, WEB_LLM):
+        raise UsageError(
+            f"Unknown target 'webgpu:{variant}'; after the colon goes nothing, or {WEB_LLM} for a "
+            "library that runs in @mlc-ai/web-llm. Type: --target webgpu"
+        )
     page = hosts.HOSTS["wasm32"]
     return gpu_preset(
-        "webgpu",
+        f"webgpu:{variant}" if variant else "webgpu",
         LIMITS,
         {"kind": "webgpu"},
         there=page,
         hosts=(page.name,),
         fast_math=True,
-        toolchain=WebToolchain(),
+        toolchain=WebToolchain(CORES[variant or ""]),
+        interface=variant,
     )

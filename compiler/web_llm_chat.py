@@ -1,0 +1,80 @@
+"""A model's chat template as WebLLM knows one: texts before, between and after messages.
+
+WebLLM writes a conversation as `system_template`, then of each message its role, its content and a
+separator, one for the person's and one for the model's. So the template is rendered with marks for
+contents, and what stands between the marks is read off: roles are empty, and a separator has the
+end of one message and the head of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from wherry.errors import UsageError
+
+_USER, _ASSISTANT, _AGAIN, _SYSTEM = "\ue000", "\ue001", "\ue002", "\ue003"
+_PLACE = "{system_message}"  # in a system_template
+
+
+def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `conv_template`: system_template, system_message, seps.
+
+    Args:
+        template: in Jinja.
+        names: what it knows beside the messages: bos_token, eos_token.
+
+    Raises:
+        UsageError: it writes messages in a way that WebLLM has no words for.
+    """
+    first, between, after, last = _texts(
+        template,
+        names,
+        [("user", _USER), ("assistant", _ASSISTANT), ("user", _AGAIN)],
+    )
+    if last != between:
+        raise UsageError(
+            f"The model's chat template writes {between!r} after a message, and {last!r} after the "
+            "last one; WebLLM has one text for both. Type: --target webgpu"
+        )
+    found = {"system_template": first, "system_message": "", "seps": [between, after]}
+    try:
+        before, behind, _ = _texts(template, names, [("system", _SYSTEM), ("user", _USER)])
+    except UsageError:  # it has no place for one
+        return found
+    usual = ""
+    if first.startswith(before) and first.endswith(behind):
+        usual = first[len(before) : max(len(first) - len(behind), len(before))]
+    return found | {"system_template": before + _PLACE + behind, "system_message": usual}
+
+
+def _texts(
+    template: str, names: Mapping[str, Any], messages: list[tuple[str, str]]
+) -> tuple[str, ...]:
+    """What stands before, between and after the contents."""
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.globals["raise_exception"] = _refuse
+    given = [{"role": role, "content": content} for role, content in messages]
+    try:
+        whole = environment.from_string(template).render(
+            messages=given, add_generation_prompt=True, **names
+        )
+    except jinja2.TemplateError as e:
+        raise UsageError(f"The model's chat template cannot be used: {e}") from e
+    texts = []
+    for _, mark in messages:
+        text, found, whole = whole.partition(mark)
+        if not found:
+            raise UsageError(
+                "The model's chat template does not write every message once, in order. "
+                "Type: --target webgpu"
+            )
+        texts.append(text)
+    return (*texts, whole)
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)
