@@ -18,16 +18,19 @@ BLOCK_BYTES = 8 << 20  # of float32, about what one block of rows has
 def blocks(
     plan: ParameterPlan, checkpoint: Checkpoint
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield (first row, rows) of one parameter, in order. A scalar is one block."""
+    """Yield (first row, rows) of one parameter, in order, as `plan.rows` has them.
+
+    A scalar is one block.
+    """
     if not plan.shape:
         yield 0, checkpoint.read(plan.pieces[0].name)
         return
-    step = max(1, BLOCK_BYTES // max(1, 4 * prod(plan.shape[1:])))
+    step = max(1, BLOCK_BYTES // max(1, 4 * prod(plan.rows[1:])))
     if plan.transpose:
         yield from _transposed(plan, checkpoint, step)
         return
-    for start in range(0, plan.shape[0], step):
-        stop = min(start + step, plan.shape[0])
+    for start in range(0, plan.rows[0], step):
+        stop = min(start + step, plan.rows[0])
         rows = _stacked if plan.axis == 0 else _side_by_side
         yield start, rows(plan, checkpoint, start, stop)
 

@@ -14,7 +14,10 @@ from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.models.layers import Embedding
+from wherry.models.expert_reference import Gate, expert_linear
+from wherry.models.experts import Chosen, ExpertLinear
+from wherry.models.layers import Embedding, Unquantized
+from wherry.quant.float import FloatScheme
 from wherry.quant.scheme import Scheme
 from wherry.tags import tag
 
@@ -33,6 +36,11 @@ class _Swap(nn.Mutator):
         self.dtype = dtype
 
     def visit_module(self, name: str, node: nn.Module) -> Any:
+        if isinstance(node, Unquantized):
+            whole = FloatScheme(name="unquantized", float_dtype=self.scheme.float_dtype)
+            return StoredLinear(node, whole, self.dtype)
+        if isinstance(node, ExpertLinear):
+            return StoredExpertLinear(node, self.scheme, self.dtype)
         if isinstance(node, nn.Linear):
             return StoredLinear(node, self.scheme, self.dtype)
         if isinstance(node, nn.Embedding):
@@ -41,10 +49,10 @@ class _Swap(nn.Mutator):
 
 
 class _Stored(nn.Module):
-    """Holds the tensors that a scheme stores for one weight [rows, columns]."""
+    """Holds the tensors that a scheme stores for one weight [rows, columns], or one an expert."""
 
-    def __init__(self, shape: tuple[int, int], scheme: Scheme, dtype: str) -> None:
-        self.rows, self.columns = shape
+    def __init__(self, shape: tuple[int, ...], scheme: Scheme, dtype: str) -> None:
+        self.rows, self.columns = shape[-2:]
         self.scheme = scheme
         self.dtype = dtype
         self.suffixes = []
@@ -98,6 +106,47 @@ class StoredEmbedding(_Stored):
         return self.linear(x)
 
 
+class StoredExpertLinear(_Stored):
+    """y = x W^T + b, of each slot with the weights of its expert."""
+
+    def __init__(self, layer: ExpertLinear, scheme: Scheme, dtype: str) -> None:
+        self.experts = layer.experts
+        super().__init__((layer.experts, layer.out_features, layer.in_features), scheme, dtype)
+        self.bias = layer.bias
+
+    def forward(
+        self,
+        x: Tensor,
+        chosen: Chosen,
+        *,
+        gate: Gate | None = None,
+        alpha: float = 0.0,
+        limit: float = 0.0,
+        combined: bool = False,
+    ) -> Tensor:
+        """X [n, columns] -> [n * K, rows, or half of them with a gate].
+
+        Combined: x [n * K, columns] -> [n, rows], a row's sum by the weights of its experts.
+        """
+        top_k = int(chosen.ids.shape[1])
+        made = {"gate": gate, "combined": combined, "bias": self.bias is not None}
+        if gate == "clamped":
+            made |= {"alpha": alpha, "limit": limit}
+        func = expert_linear_reference(
+            self.scheme,
+            (self.experts, self.rows, self.columns),
+            self.dtype,
+            top_k=top_k,
+            **made,
+        )
+        width = self.rows // 2 if gate else self.rows
+        rows = chosen.ids.shape[0] if combined else chosen.slots.shape[0]
+        args = [x, *chosen.order, *([chosen.weights] if combined else [])]
+        args += [*([] if self.bias is None else [self.bias]), *self.stored()]
+        out = Tensor.placeholder([rows, width], self.dtype)
+        return op.tensor_ir_op(func, "expert_linear", args, out)
+
+
 @cache
 def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
     """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
@@ -132,6 +181,38 @@ def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> 
     return tag(func, "embedding", spec)
 
 
-def _placeholders(scheme: Scheme, rows: int, columns: int) -> list[te.Tensor]:
-    stored = scheme.stored(LINEAR, (rows, columns))
+@cache
+def expert_linear_reference(
+    scheme: Scheme,
+    shape: tuple[int, int, int],
+    dtype: str,
+    *,
+    top_k: int,
+    gate: Gate | None = None,
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    bias: bool = False,
+    combined: bool = False,
+    routed: bool = True,
+) -> tirx.PrimFunc:
+    """See `expert_reference.expert_linear`; `shape` is [experts, rows, columns]."""
+    experts, rows, columns = shape
+    spec = {
+        "experts": experts,
+        "top_k": top_k,
+        "out_features": rows,
+        "in_features": columns,
+        **scheme.kernel_spec(),
+        "gate": gate,
+        "alpha": alpha,
+        "limit": limit,
+        "bias": bias,
+        "combined": combined,
+        "routed": routed,
+    }
+    return expert_linear(spec, scheme, _placeholders(scheme, *shape), dtype)
+
+
+def _placeholders(scheme: Scheme, *shape: int) -> list[te.Tensor]:
+    stored = scheme.stored(LINEAR, shape)
     return [te.placeholder(t.shape, t.dtype, t.name.rpartition(".")[2]) for t in stored]

@@ -27,6 +27,10 @@ class Packed(Protocol):
     def compute(self) -> tirx.PrimFunc:
         """The operation, with the packed tensors in the place of the stored ones."""
 
+    @property
+    def inputs(self) -> int:
+        """How many of its arguments come before the weights."""
+
 
 class Fused(Protocol):
     """How a target computes several operations at once."""
@@ -52,8 +56,8 @@ class Kernels(Protocol):
 
         For an operation with a reference, a PrimFunc of its signature or a `Packed`; for one that
         is there only where targets have it ("fused_linear", ...), a `Fused`.
-        `spec` is the JSON of the tag. The weights of an operation that may be packed ("linear",
-        "embedding") are all its inputs but the first.
+        `spec` is the JSON of the tag. The weights of an operation that may be packed are its last
+        inputs, after `Packed.inputs` others.
         """
 
     def schedule(self, func: tirx.PrimFunc) -> tirx.PrimFunc:

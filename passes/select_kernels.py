@@ -25,7 +25,7 @@ from tvm_ffi import structural_hash
 
 from wherry.tags import PACK, tag_of
 
-from .kernels import Kernels, Packed, is_tir_call
+from .kernels import Fused, Kernels, Packed, is_tir_call, with_scratch
 from .schedule_rest import IS_SCHEDULED
 
 PARAMS = "wherry.params"
@@ -80,6 +80,7 @@ class _Computed:
         self.weights = ((tuple(int(d) for d in ty.shape), str(ty.dtype)),)
         self.pack = pack
         self.compute = pack  # of no use: what it makes is what the fused kernel reads
+        self.inputs = 0
 
 
 class _PackedWeight:
@@ -101,7 +102,7 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.kernels = kernels
-        self.answers: dict[str, tirx.PrimFunc | Packed | None] = {}  # by callee
+        self.answers: dict[str, tirx.PrimFunc | Packed | Fused | None] = {}  # by callee
         self.packed: dict[tuple[str, ...], _PackedWeight] = {}  # by stored names
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
@@ -122,10 +123,14 @@ class _Rewriter(PyExprMutator):
         answer = self.answers[name]
         if answer is None:
             return call
+        if hasattr(answer, "scratch"):
+            var = self.builder_.add_func(answer.compute, f"{name}_kernel")
+            sizes = {"n": call.ty_args[0].shape[0]}
+            return with_scratch(self.builder_, var, answer, args, call.ty_args[0], sizes)
         if isinstance(answer, tirx.PrimFunc):
             compute = answer
         else:
-            args[1:] = self._packed(args[1:], answer).variables
+            args[answer.inputs :] = self._packed(args[answer.inputs :], answer).variables
             compute = answer.compute
         var = self.builder_.add_func(compute, f"{name}_kernel")
         return relax.Call(

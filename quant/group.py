@@ -26,8 +26,8 @@ from .stored import FloatDtype, Shape, StoredTensor, cast
 
 # Weights that one pass of the encoder works on: its temporaries (4 bytes each) fit the L2 cache.
 _BLOCK = 1 << 16
-# A module "...gate" with at most so many outputs is the router of a mixture of experts: tiny, and
-# its choice is not continuous in its weights.
+# A "...router", or a "...gate" with at most so many outputs, is the router of a mixture of experts:
+# tiny, and its choice is not continuous in its weights.
 _ROUTER_OUTPUTS = 256
 
 
@@ -53,6 +53,8 @@ class GroupQuant:
     def quantizes(self, name: str, shape: Shape) -> bool:
         """Matrices, embeddings and stacks of experts; not biases, norms, or a router."""
         if not name.endswith(".weight") or len(shape) not in (2, 3):
+            return False
+        if name.endswith("router.weight"):
             return False
         return not (name.endswith("gate.weight") and shape[-2] <= _ROUTER_OUTPUTS)
 

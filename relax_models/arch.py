@@ -9,7 +9,7 @@ from typing import Any, Literal
 from .config import read_config
 from .rope import InverseFrequencies, RopeConfig, inv_freq
 from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, split, tie, transpose
+from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, spare_layers, split, stack, tie, transpose
 
 __all__ = [
     "Architecture",
@@ -30,7 +30,9 @@ __all__ = [
     "read_config",
     "rename",
     "reorder",
+    "spare_layers",
     "split",
+    "stack",
     "tie",
     "transpose",
 ]

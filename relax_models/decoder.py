@@ -226,9 +226,9 @@ class _Residual(nn.Module):
     def __init__(self, cfg: Any, layer: int) -> None:
         self.scale = cfg.scales().residual
         self.self_attn = self.attention(cfg, layer)
-        self.mlp = self.feed_forward(cfg)
+        self.mlp = self.feed_forward(cfg, layer)
 
-    def feed_forward(self, cfg: Any) -> nn.Module:
+    def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
         """What stands behind the attention."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
 

@@ -46,7 +46,7 @@ class GemmaConfig(decoder.DecoderConfig):
 
 
 class Block(decoder.Block):
-    def feed_forward(self, cfg: GemmaConfig) -> nn.Module:
+    def feed_forward(self, cfg: GemmaConfig, layer: int) -> nn.Module:
         """With GELU."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh")
 

@@ -63,7 +63,7 @@ class Gemma2Config(decoder.WindowedConfig):
 
 
 class Block(decoder.SandwichBlock):
-    def feed_forward(self, cfg: Gemma2Config) -> nn.Module:
+    def feed_forward(self, cfg: Gemma2Config, layer: int) -> nn.Module:
         """With GELU."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh")
 

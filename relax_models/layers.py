@@ -16,6 +16,10 @@ class Embedding(nn.Embedding):
         return op.matmul(x, op.permute_dims(self.weight))
 
 
+class Unquantized(nn.Linear):
+    """A linear whose weight no scheme quantizes: a router, whose choices are not continuous."""
+
+
 class GatedMLP(nn.Module):
     """Gated feed-forward: down(activation(gate(x)) * up(x)); with silu, SwiGLU."""
 

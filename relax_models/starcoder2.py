@@ -42,7 +42,7 @@ class Starcoder2Config(decoder.WindowedConfig):
 
 
 class Block(decoder.Block):
-    def feed_forward(self, cfg: Starcoder2Config) -> nn.Module:
+    def feed_forward(self, cfg: Starcoder2Config, layer: int) -> nn.Module:
         """Without a gate."""
         return MLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh", cfg.use_bias)
 

@@ -14,7 +14,9 @@ from .weights import (
     Drop,
     Order,
     Reorder,
+    SpareLayers,
     Split,
+    Stack,
     Tie,
     Transpose,
     Word,
@@ -41,7 +43,8 @@ class Piece:
 class ParameterPlan:
     """One parameter: its pieces one after the other along `axis`.
 
-    With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b].
+    With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]. A parameter
+    [e, rows, columns] that is `stacked` has pieces along its e * rows rows.
     """
 
     name: str
@@ -49,6 +52,12 @@ class ParameterPlan:
     pieces: tuple[Piece, ...]
     axis: int = 0
     transpose: bool = False
+    stacked: bool = False
+
+    @property
+    def rows(self) -> Shape:
+        """The shape as pieces go through it."""
+        return (self.shape[0] * self.shape[1], *self.shape[2:]) if self.stacked else self.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,7 @@ class _Recipe:
     axis: int = 0
     transpose: bool = False
     parts: tuple[str, ...] = ()  # of a split: our parameters that share the tensor, in order
+    stacked: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +98,13 @@ class _Planner:
                 names = [n for n in found if n is not None]
                 if names:
                     return _Recipe(names, word.axis)
+            elif isinstance(word, Stack):
+                found = [counterpart(word.ours, t, name) for t in word.theirs]
+                names = [n for n in found if n is not None]
+                if names:
+                    numbers = range(self.ours[name][0])
+                    each = [n.replace("{}", str(e)) for e in numbers for n in names]
+                    return _Recipe(each, stacked=True)
             elif isinstance(word, Transpose):
                 if (their := counterpart(word.ours, word.theirs, name)) is not None:
                     return _Recipe([their], transpose=True)
@@ -121,6 +138,8 @@ class _Planner:
         axis, parts = recipe.axis, recipe.parts
         have = _joined([s[::-1] if recipe.transpose else s for s in found], axis)
         want = _joined([tuple(self.ours[p]) for p in parts], axis) if parts else shape
+        if recipe.stacked:
+            want = (shape[0] * shape[1], *shape[2:])
         if have != want or have is None:
             seen = ", ".join(f"{n} {list(s)}" for n, s in zip(names, found, strict=True))
             how = "transposed" if recipe.transpose else f"along axis {axis}"
@@ -135,7 +154,7 @@ class _Planner:
             Piece(n, start, start + size, self.order(n))
             for n, size in zip(names, sizes, strict=True)
         )
-        return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose)
+        return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose, recipe.stacked)
 
     def order(self, name: str) -> Order | None:
         """In which the rows of a checkpoint tensor are taken."""
@@ -149,13 +168,23 @@ class _Planner:
         for name, shape in self.theirs.items():
             if name in self.used:
                 continue
-            if any(isinstance(w, Drop) and match(w.theirs, name) is not None for w in self.words):
+            if any(self.drops(word, name) for word in self.words):
                 self.dropped.append(name)
             elif twin := self.twin(name):
                 self.dropped.append(name)
                 self.equal.append((name, twin))
             else:
                 yield f"surplus: {name} {list(shape)}, which no parameter uses"
+
+    def drops(self, word: Word, name: str) -> bool:
+        """Whether `word` says that a tensor is not used."""
+        if isinstance(word, Drop):
+            return match(word.theirs, name) is not None
+        if not isinstance(word, SpareLayers) or not (stars := match(word.theirs, name)):
+            return False
+        first = int(getattr(self.config, "num_hidden_layers", 0))
+        spare = range(first, first + int(getattr(self.config, word.count, 0)))
+        return stars[0].isdecimal() and int(stars[0]) in spare
 
     def twin(self, name: str) -> str | None:
         """The tensor that a stored copy of a tied one must equal."""

@@ -4,7 +4,7 @@ A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weigh
 before it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star
 matches one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
 
-A parameter takes the first of `concat`, `split`, `transpose`, `tie` that matches it, then each
+A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `tie` that matches it, then each
 `rename`, in order, is applied to the checkpoint names that this gave. A name that no word mentions
 is its own source. Every checkpoint tensor has to be used, or named by `drop`.
 """
@@ -40,6 +40,14 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """`ours` [e, rows, columns] is, for each number in place of their `{}`, `theirs` one by one."""
+
+    ours: str
+    theirs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Transpose:
     """`ours` [a, b] is `theirs` [b, a]."""
 
@@ -69,6 +77,14 @@ class Drop:
     """A tensor of the checkpoint that no parameter uses."""
 
     theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpareLayers:
+    """Layers behind the last one, as many as the configuration's `count` says, are not used."""
+
+    theirs: str  # its first star is the layer
+    count: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +135,19 @@ class Reorder:
     order: Callable[[Any], Order]
 
 
-Word = Concat | Split | Transpose | Rename | Tie | Drop | Reorder
+Word = Concat | Stack | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
     """Fuse several: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`."""
     _same_stars(ours, *theirs)
     return Concat(ours, theirs, axis)
+
+
+def stack(ours: str, *theirs: str) -> Stack:
+    """All experts' in one: `stack("experts.up.weight", "experts.{}.up.weight")`."""
+    _same_stars(ours, *theirs)
+    return Stack(ours, theirs)
 
 
 def split(theirs: str, *ours: str, axis: int = 0) -> Split:
@@ -164,6 +186,11 @@ def reorder(theirs: str, order: Callable[[Any], Order]) -> Reorder:
 def drop(theirs: str) -> Drop:
     """Name a tensor that has no effect, such as a stored rotary table."""
     return Drop(theirs)
+
+
+def spare_layers(theirs: str, count: str) -> SpareLayers:
+    """Name layers that guess further tokens: `spare_layers("model.layers.*.*", "num_mtp")`."""
+    return SpareLayers(theirs, count)
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,6 @@
 """Kernels of the targets: what an operation is (`specs`) and who provides it (`kernel_set`)."""
 
+from .expert_specs import ExpertLinearSpec, RouteSpec
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     ActivationSpec,
@@ -18,6 +19,7 @@ __all__ = [
     "ActivationSpec",
     "AttentionSpec",
     "EmbeddingSpec",
+    "ExpertLinearSpec",
     "FusedKernel",
     "FusedLinearSpec",
     "KernelSet",
@@ -27,5 +29,6 @@ __all__ = [
     "PagedAttentionSpec",
     "RMSNormSpec",
     "RopeAppendSpec",
+    "RouteSpec",
     "SwiGLUSpec",
 ]

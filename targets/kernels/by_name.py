@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from tvm.tirx import PrimFunc
 
+from .expert_specs import ExpertLinearSpec, RouteSpec
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 from .specs import (
     ActivationSpec,
@@ -53,6 +54,8 @@ class KernelsByName:
             "swiglu": (SwiGLUSpec, kernels.swiglu),
             "rope_append": (RopeAppendSpec, kernels.rope_append),
             "attention": (AttentionSpec, kernels.attention),
+            "route": (RouteSpec, kernels.route),
+            "expert_linear": (ExpertLinearSpec, kernels.expert_linear),
         }
         for op, record in FUSED.items():
             if hasattr(kernels, op):

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tvm.tirx import PrimFunc
 
+from .expert_specs import ExpertLinearSpec, RouteSpec
 from .specs import (
     ActivationSpec,
     AttentionSpec,
@@ -32,6 +33,7 @@ class PackedLinear:
     weights: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype of each packed tensor
     pack: PrimFunc  # (*portable, *packed): runs once, when a model is first loaded
     compute: PrimFunc  # (x [m, K] float32, *packed, y [m, N] float32)
+    inputs: int = 1  # arguments before the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,22 @@ class KernelSet(Protocol):
 
         (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
         page_ids [p], pages kv_dtype [P, *page_shape], out [n, h, e]).
+        """
+        ...
+
+    def route(self, spec: RouteSpec) -> PrimFunc | None:
+        """Choose experts, and sort all rows by them, as `expert_linear` of the same set reads it.
+
+        (logits [n, E], bias [E] if the spec has it, ids i32 [n, K], weights [n, K],
+        starts i32 [E + 1], slots i32 [n * K]).
+        """
+        ...
+
+    def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
+        """A linear of each slot with the weights of its expert; none or both of this and `route`.
+
+        (x, ids, starts and slots if routed, weights [n, K] if combined, bias [E, N] if the spec has
+        it, *packed or *portable, y, scratch).
         """
         ...
 

@@ -159,6 +159,15 @@ CASES |= {
     "starcoder2": Case("starcoder2", {"sliding_window": 19}, nightly=True),
     "nemotron": Case("nemotron", {"attention_bias": True, "mlp_bias": True}, nightly=True),
 }
+EXPERTS = {"moe_intermediate_size": 48, "num_experts": 8, "num_experts_per_tok": 3}
+CASES |= {
+    "qwen3_moe": Case("qwen3_moe", {**EXPERTS, "head_dim": 32, "norm_topk_prob": True}),
+    "qwen3_moe-some": Case(
+        "qwen3_moe",
+        {**EXPERTS, "num_hidden_layers": 4, "mlp_only_layers": [1], "decoder_sparse_step": 2},
+        nightly=True,
+    ),
+}
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())
     for name, case in CASES.items()

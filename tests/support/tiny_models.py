@@ -56,11 +56,16 @@ def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
     """Give `model` the weights that are left of its own when `scheme` stored them."""
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if scheme.quantizes(name, tuple(p.shape)):
+            if scheme.quantizes(_weight_name(name), tuple(p.shape)):
                 decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
                 p.copy_(torch.from_numpy(decoded))
             else:
                 p.copy_(p.half().float() if scheme.float_dtype == "float16" else p)
+
+
+def _weight_name(name: str) -> str:
+    """What we call a parameter: those of all experts in one have no suffix."""
+    return f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
 
 
 @dataclass

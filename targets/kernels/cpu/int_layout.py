@@ -12,6 +12,7 @@ bits: where the stored scale is, and in rows beyond N, all integers are the zero
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +79,8 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
     n, g = spec.out_features, groups(spec.in_features)
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     words = shape[2]
-    word = _interleaved if spec.scheme == "q4" else _as_stored
+    scheme, empty = spec.scheme, empty_word(spec.scheme)
     least = T.float32(LEAST[scale_dtype])
-    empty = T.int32(0x77777777 if spec.scheme == "q4" else 0x7F7F7F7F)  # zero points
 
     @script.prim_func(s_tir=True, private=True)
     def pack(q_weight: T.handle, q_scale: T.handle, packed: T.handle, scales: T.handle) -> None:
@@ -99,18 +99,32 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
                     used = T.And(p * PANEL + c < n, T.abs(scale) >= least)
                     S[p, i, c] = T.if_then_else(used, QS[row, i], T.Cast(scale_dtype, least))
                     for j in T.unroll(words):
-                        W[p, i, j, c] = T.if_then_else(used, word(Q, row, i, j), empty)
+                        W[p, i, j, c] = T.if_then_else(
+                            used, word_of(scheme, _row(Q, row), i, j), empty
+                        )
 
     return pack
 
 
-def _as_stored(Q: Any, row: Any, g: Any, j: Any) -> Any:
-    return T.reinterpret("int32", Q[row, g * 8 + j])
+def empty_word(scheme: Scheme) -> Any:
+    """A word of zero points."""
+    return T.int32(0x77777777 if scheme == "q4" else 0x7F7F7F7F)
 
 
-def _interleaved(Q: Any, row: Any, g: Any, j: Any) -> Any:
+def _row(Q: Any, row: Any) -> Callable[[Any], Any]:
+    return lambda at: Q[row, at]
+
+
+def word_of(scheme: Scheme, stored: Callable[[Any], Any], g: Any, j: Any) -> Any:
+    """Packed word j of group g of a row whose stored words `stored` gives."""
+    if scheme == "q8":
+        return T.reinterpret("int32", stored(g * 8 + j))
+    return _interleaved(stored, g, j)
+
+
+def _interleaved(stored: Callable[[Any], Any], g: Any, j: Any) -> Any:
     """Four nibbles from 4j and four from 16 + 4j, in the low and high halves of four bytes."""
-    low, high = (Q[row, g * 4 + half + j // 2] >> T.Cast("uint32", j % 2 * 16) for half in (0, 2))
+    low, high = (stored(g * 4 + half + j // 2) >> T.Cast("uint32", j % 2 * 16) for half in (0, 2))
     word = T.uint32(0)
     for b in range(4):
         nibble = T.uint32(15)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from tvm.tirx import PrimFunc
 
+from wherry.targets.kernels.expert_specs import ExpertLinearSpec, RouteSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import (
     ActivationSpec,
@@ -22,12 +23,14 @@ from wherry.targets.kernels.specs import (
 from .attention import attention
 from .elementwise import activation, swiglu
 from .embedding import embedding
+from .experts import expert_linear
 from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .quantized_linear import quantized_linear
 from .rope import rope_append
+from .route import route
 from .schedule import schedule
 
 
@@ -80,6 +83,14 @@ class CpuKernels:
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:
         """None unless a page holds 16 tokens and a head a multiple of 4 elements."""
         return attention(spec, self.isa)
+
+    def route(self, spec: RouteSpec) -> PrimFunc:
+        """Any number of experts."""
+        return route(spec, self.isa)
+
+    def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear:
+        """All schemes."""
+        return expert_linear(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Vectorise, and use all threads, where that is possible and pays."""

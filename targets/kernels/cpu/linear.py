@@ -9,6 +9,7 @@ K - 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,11 +26,12 @@ from .isa import Isa
 from .tiles import PANEL, PARALLEL_BYTES, over_rows, panels, store_panel
 
 Shape = tuple[tuple[int, ...], str]
+FLOATS = {"f32": "float32", "f16": "float16"}  # dtypes of schemes
 
 
 def packed_shape(spec: LinearSpec, isa: Isa) -> Shape:
     """Shape and dtype of the packed weight."""
-    dtype = {"f32": "float32", "f16": "float16"}[spec.scheme]
+    dtype = FLOATS[spec.scheme]
     width = _panels_per_tile(spec, isa)
     strips = -(-panels(spec.out_features) // width)
     return (strips, spec.in_features, width * PANEL), dtype
@@ -40,7 +42,8 @@ def _panels_per_tile(spec: LinearSpec, isa: Isa) -> int:
     return min(3 if isa.accumulators >= 24 else 2, panels(spec.out_features))
 
 
-def _heights(isa: Isa) -> tuple[int, ...]:
+def heights_of(isa: Isa) -> tuple[int, ...]:
+    """Rows of tiles, as `over_rows` takes them."""
     return (8, 4, 2, 1) if isa.accumulators >= 24 else (2, 1) if isa.accumulators >= 4 else (1,)
 
 
@@ -77,7 +80,7 @@ def _pack(spec: LinearSpec, weight: Shape) -> PrimFunc:
 def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
     shape, dtype = weight
     n, k = spec.out_features, spec.in_features
-    heights = _heights(isa)
+    heights = heights_of(isa)
     size = n * k * (2 if dtype == "float16" else 4)
     loop = T.parallel if size >= PARALLEL_BYTES else T.serial
 
@@ -89,15 +92,41 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
         W = T.match_buffer(packed, shape, dtype)
         Y = T.match_buffer(y, (m, n), "float32")
         for strip in loop(shape[0]):
-            over_rows(m, heights, partial(_tile, X, W, Y, strip, isa))
+            over_rows(m, heights, partial(_tile_of, X, W, Y, strip, isa))
 
     return linear
 
 
-def _tile(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any) -> None:
+def _tile_of(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any) -> None:
     """Emit Y[row : row + height, columns of `strip`]."""
-    k, width = int(X.shape[1]), int(W.shape[2]) // PANEL
-    lanes, n = v.span(0, PANEL), int(Y.shape[1])
+    width = int(W.shape[2]) // PANEL
+
+    def finish(i: int, p: int, sums: Any) -> None:
+        store_panel(Y, row + i, strip * width + p, int(Y.shape[1]), sums)
+
+    float_tile(X, W, strip, isa, [row + i for i in range(height)], finish)
+
+
+def float_tile(
+    X: Any,
+    W: Any,
+    strip: Any,
+    isa: Isa,
+    rows: Sequence[Any],
+    finish: Callable[[int, int, Any], None],
+) -> None:
+    """Emit `finish` with the sums of each panel of a strip, for rows of X, neighbours or not.
+
+    Args:
+        X: activations [m, K].
+        W: packed weights.
+        strip: of W.
+        isa: of the CPU.
+        rows: of X.
+        finish: of the row's number among `rows`, the panel's in the strip, and float32x16.
+    """
+    k, width, height = int(X.shape[1]), int(W.shape[2]) // PANEL, len(rows)
+    lanes = v.span(0, PANEL)
     with T.sblock("tile"):
         T.reads()
         T.writes()
@@ -114,12 +143,12 @@ def _tile(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any) -
                 T.buffer_store(weights, T.Cast("float32x16", w), [p, lanes])
             for i, acc in enumerate(sums):
                 for p in range(width):
-                    x = v.splat(X[row + i, j], PANEL)
+                    x = v.splat(X[rows[i], j], PANEL)
                     added = v.fma(x, weights[p, lanes], acc[p, lanes], PANEL, isa.fma)
                     T.buffer_store(acc, added, [p, lanes])
         for i, acc in enumerate(sums):
             for p in range(width):
-                store_panel(Y, row + i, strip * width + p, n, acc[p, lanes])
+                finish(i, p, acc[p, lanes])
 
 
 def _prefetch(W: Any, strip: Any, j: Any, height: int) -> None:

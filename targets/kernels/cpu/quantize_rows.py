@@ -9,32 +9,47 @@ the error in the mean of squares, because there the activations cost more than t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
 
 from . import vector as v
-from .int_layout import GROUP
+from .int_layout import GROUP, groups
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
 BIAS = 127  # of a float's exponent
 MOST = 60  # of a scale's logarithm: with any scale of weights the product is a normal float
 
 
+@dataclass(frozen=True, slots=True)
+class Int8Rows:
+    """Rows of activations as int8."""
+
+    integers: Any  # int32 [m, 8 G], four int8 a word
+    scales: Any  # int32 [m, G], see `factor`
+    zeros: Any  # int32 [m, G], -zero * sum of the int8
+
+    @classmethod
+    def of(cls, m: Any, columns: int) -> Int8Rows:
+        """Memory for `m` rows."""
+        g = groups(columns)
+        return cls(*(T.sblock_alloc_buffer((m, width), "int32") for width in (g * WORDS, g, g)))
+
+
 def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
-    """Weights' scales, a float32 vector, times that of a row's group; `stored` is what XS has."""
+    """Weights' scales, a float32 vector, times that of a row's group; `stored` is what a row's scales have."""
     if exact:
         return weight_scale * v.splat(T.reinterpret("float32", stored), lanes)
     bits = T.reinterpret(v.int_type(lanes), weight_scale)
     return T.reinterpret(v.float_type(lanes), bits + T.broadcast(stored, lanes))
 
 
-def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, exact: bool, row: Any) -> None:
+def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    XQ int32 [m, 8G] gets four int8 a word, XS int32 [m, G] what `factor` takes: the logarithms of
-    the scales, where a float has its exponent, or the bits of `exact` ones. XZ int32 [m, G] gets
-    the sums of the int8 times -zero. A last group that K does not fill is filled with zeros.
+    The scales get the logarithms of the scales, where a float has its exponent, or the bits of
+    `exact` ones. A last group that K does not fill is filled with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -42,18 +57,18 @@ def quantize_row(X: Any, XQ: Any, XS: Any, XZ: Any, zero: int, exact: bool, row:
             T.reads()
             T.writes()
             halves = [X[row, T.ramp(g * GROUP + h * 16, 1, 16)] for h in (0, 1)]
-            _quantize(halves, XQ, XS, XZ, zero, exact, row, g)
+            _quantize(halves, out, zero, exact, row, g)
     if k % GROUP:
         g = k // GROUP
         rest = T.sblock_alloc_buffer((GROUP,), "float32")
         T.buffer_store(rest, v.splat(0.0, GROUP), [T.ramp(0, 1, GROUP)])
         with T.serial(k % GROUP) as i:
             T.buffer_store(rest, X[row, g * GROUP + i], [i])
-        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], XQ, XS, XZ, zero, exact, row, g)
+        _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], out, zero, exact, row, g)
 
 
 def _quantize(
-    halves: list[Any], XQ: Any, XS: Any, XZ: Any, zero: int, exact: bool, row: Any, g: Any
+    halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any, g: Any
 ) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
@@ -62,14 +77,15 @@ def _quantize(
     for h, x in enumerate((low, high)):
         q = v.let(T.Cast("int32x16", v.rint(x * v.splat(inverse, 16), 16)))
         bytes_ = T.reinterpret("int32x4", T.Cast("int8x16", q))
-        T.buffer_store(XQ, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
+        T.buffer_store(out.integers, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
         rounded.append(q)
-    T.buffer_store(XS, scale, [row, g])
-    T.buffer_store(XZ, v.sum_lanes(rounded[0] + rounded[1], 16) * T.int32(-zero), [row, g])
+    T.buffer_store(out.scales, scale, [row, g])
+    total = v.sum_lanes(rounded[0] + rounded[1], 16)
+    T.buffer_store(out.zeros, total * T.int32(-zero), [row, g])
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:
-    """What XS holds, and the inverse of the least power of two that is no less than largest/127."""
+    """What a scale is kept as, and the inverse of the least power of two that is no less than largest/127."""
     bits = T.reinterpret("int32", largest * T.float32(1 / 127))
     exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
     exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
@@ -78,7 +94,7 @@ def _power_of_two(largest: Any) -> tuple[Any, Any]:
 
 
 def _exact(largest: Any) -> tuple[Any, Any]:
-    """What XS holds, and the inverse of largest / 127."""
+    """What a scale is kept as, and the inverse of largest / 127."""
     scale = v.let(largest * T.float32(1 / 127))
     scale = v.let(T.max(T.min(scale, T.float32(2.0**MOST)), T.float32(2.0**-MOST)))
     return T.reinterpret("int32", scale), v.let(T.float32(1) / scale)

@@ -22,14 +22,13 @@ from wherry.targets.kernels.kernel_set import PackedLinear
 from wherry.targets.kernels.specs import LinearSpec
 
 from . import script
-from . import vector as v
 from .int8_dot import Int8Dot, int8_dot
-from .int_layout import GROUP, LAYOUTS, IntLayout, groups, pack_integers, packed_shapes
+from .int_layout import LAYOUTS, pack_integers, packed_shapes
+from .int_tiles import Finish, float_tile, int8_tile
 from .isa import Isa
-from .quantize_rows import WORDS, factor, quantize_row
-from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
+from .quantize_rows import Int8Rows, quantize_row
+from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
 
-_RAMP = (0, 1, PANEL)
 # Rows of activations that go through all weights together stay in the second cache.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 32
@@ -48,11 +47,18 @@ def _panel_loop(spec: LinearSpec) -> Any:
 
 
 def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
-    n, k, g = spec.out_features, spec.in_features, groups(spec.in_features)
+    n, k = spec.out_features, spec.in_features
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
-    loop = _panel_loop(spec)
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
-    rows = max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
+    loop = _panel_loop(spec)
+    together = max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
+
+    def emit(m: Any, X: Any, W: Any, S: Any, Y: Any) -> None:
+        rows = Int8Rows.of(m, k)
+        each_row(m, 2 * k, lambda row: quantize_row(X, rows, zero, dot.exact, row))
+        with T.serial(T.ceildiv(m, together)) as block, loop(shape[0]) as p:
+            tile = _tile_of(Y, p, block * together, partial(int8_tile, rows, W, S, p, dot))
+            over_rows(T.min(m - block * together, together), dot.heights, tile)
 
     @script.prim_func(s_tir=True, private=True)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
@@ -62,117 +68,36 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
         W = T.match_buffer(packed, shape, "int32")
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
-        XQ = T.sblock_alloc_buffer((m, g * WORDS), "int32")  # four int8 a word
-        XS = T.sblock_alloc_buffer((m, g), "int32")  # scales; see quantize_row
-        XZ = T.sblock_alloc_buffer((m, g), "int32")  # -zero * sum of the int8
-        each_row(m, 2 * k, lambda row: quantize_row(X, XQ, XS, XZ, zero, dot.exact, row))
-        for block in T.serial(T.ceildiv(m, rows)):
-            for p in loop(shape[0]):
-                over_rows(
-                    T.min(m - block * rows, rows),
-                    dot.heights,
-                    partial(_int8_tile, XQ, XS, XZ, W, S, Y, p, dot, block * rows),
-                )
+        emit(m, X, W, S, Y)
 
     return linear
 
 
-def _int8_tile(
-    XQ: Any,
-    XS: Any,
-    XZ: Any,
-    W: Any,
-    S: Any,
-    Y: Any,
-    p: Any,
-    dot: Int8Dot,
-    first: Any,
-    height: int,
-    row: Any,
-) -> None:
-    """Emit Y[first + row : first + row + height, panel p]."""
-    row = first + row
-    parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
-    with T.sblock("tile"):
-        T.reads()
-        T.writes()
-        # A buffer a row: TVM keeps only those below 1 KiB on the stack, and so in registers.
-        sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in range(height)]
-        for total in sums:
-            T.buffer_store(total, v.splat(0.0, PANEL), [T.ramp(*_RAMP)])
-        # One row reads the weights as they lie in memory. More rows take the columns of one vector
-        # at a time: the operands of several do not fit into the registers.
-        for columns in [parts] if height == 1 else [[part] for part in parts]:
-            with T.serial(int(S.shape[1])) as g:
-                _prefetch(W, p, g, height)
-                for part in columns:
-                    _int8_group(XQ, XS, XZ, W, S, sums, p, g, part, dot, row)
-        for i, total in enumerate(sums):
-            store_panel(Y, row + i, p, int(Y.shape[1]), total[T.ramp(*_RAMP)])
+def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Finish], None]) -> Any:
+    """A tile of `over_rows`, of rows after `first`, whose sums go to panel p of Y."""
+
+    def tile(height: int, row: Any) -> None:
+        rows = [first + row + i for i in range(height)]
+        emit(rows, lambda i, sums: store_panel(Y, rows[i], p, int(Y.shape[1]), sums))
+
+    return tile
 
 
-def _int8_group(
-    XQ: Any,
-    XS: Any,
-    XZ: Any,
-    W: Any,
-    S: Any,
-    sums: list[Any],
-    p: Any,
-    g: Any,
-    columns: Any,
-    dot: Int8Dot,
-    row: Any,
-) -> None:
-    """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
-    lanes = dot.lanes
-    operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
-    scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
-    for i, row_sums in enumerate(sums):
-        start = T.broadcast(XZ[row + i, g], lanes)
-        total = dot.compute(start, operands, _words(XQ, row + i, g, dot))
-        both = factor(scale, XS[row + i, g], dot.exact, lanes)
-        product = T.Cast(v.float_type(lanes), total)
-        added = v.fma(product, both, row_sums[columns], lanes, dot.fma)
-        T.buffer_store(row_sums, added, [columns])
-
-
-def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
-    """The scales of weights as float32: normal numbers, `factor` adds to their exponents."""
-    if dtype == "float16" and not dot.half:
-        return v.half_to_float(stored, dot.lanes)
-    return T.Cast(v.float_type(dot.lanes), stored)
-
-
-def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
-    """Word j of a row's group, in all lanes."""
-    if not dot.by_element:
-        return lambda j: T.broadcast(XQ[row, g * WORDS + j], dot.lanes)
-    halves = [v.let(XQ[row, T.ramp(g * WORDS + h, 1, 4)]) for h in (0, 4)]
-    return lambda j: v.shuffle([halves[j // 4]], [j % 4] * dot.lanes)
-
-
-def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
-    """Emit prefetches of weights for later: the hardware's own stop at the end of a 4 KiB page.
-
-    They may run past the last weight; a prefetch does not fault. How far ahead and into which cache
-    was measured, on a Zen 4: further than one thread needs, because two wait longer; bytes are as
-    much work as nibbles and come twice as late, so that several rows would push them out of the
-    first cache before their use.
-    """
-    words = int(W.shape[2])
-    ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)
-    later = g + ahead // (4 * PANEL * words)
-    for j in range(words):
-        v.prefetch(T.address_of(W[p, later, j, 0]), cache)
+def float_heights(isa: Isa) -> tuple[int, ...]:
+    """Rows of tiles with float activations, as `over_rows` takes them."""
+    tall = isa.accumulators
+    return (8, 4, 1) if tall >= 16 else (4, 1) if tall >= 6 else (2, 1)
 
 
 def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
     n, k, layout = spec.out_features, spec.in_features, LAYOUTS[spec.scheme]
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
-    loop = _panel_loop(spec)
-    tall = isa.accumulators
-    heights = (8, 4, 1) if tall >= 16 else (4, 1) if tall >= 6 else (2, 1)
+    loop, heights = _panel_loop(spec), float_heights(isa)
+
+    def emit(m: Any, X: Any, W: Any, S: Any, Y: Any) -> None:
+        with loop(shape[0]) as p:
+            tile = _tile_of(Y, p, 0, partial(float_tile, X, W, S, p, layout, isa))
+            over_rows(m, heights, tile)
 
     @script.prim_func(s_tir=True, private=True)
     def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
@@ -182,102 +107,6 @@ def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
         W = T.match_buffer(packed, shape, "int32")
         S = T.match_buffer(scales, scale_shape, scale_dtype)
         Y = T.match_buffer(y, (m, n), "float32")
-        for p in loop(shape[0]):
-            over_rows(m, heights, partial(_float_tile, X, W, S, Y, p, layout, isa))
+        emit(m, X, W, S, Y)
 
     return linear
-
-
-def _float_tile(
-    X: Any, W: Any, S: Any, Y: Any, p: Any, layout: IntLayout, isa: Isa, height: int, row: Any
-) -> None:
-    """Emit Y[row : row + height, panel p]."""
-    k, ramp = int(X.shape[1]), T.ramp(*_RAMP)
-    with T.sblock("tile"):
-        T.reads()
-        T.writes()
-        sums = T.sblock_alloc_buffer((height, PANEL), "float32")
-        for i in range(height):
-            T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
-        if k >= GROUP:
-            with T.serial(k // GROUP) as g:
-                _float_group(X, W, S, sums, row, p, g, GROUP, layout, isa)
-        if k % GROUP:
-            _float_group(X, W, S, sums, row, p, k // GROUP, k % GROUP, layout, isa)
-        for i in range(height):
-            store_panel(Y, row + i, p, int(Y.shape[1]), sums[i, ramp])
-
-
-def _float_group(
-    X: Any,
-    W: Any,
-    S: Any,
-    sums: Any,
-    row: Any,
-    p: Any,
-    g: Any,
-    used: int,
-    layout: IntLayout,
-    isa: Isa,
-) -> None:
-    """Emit sums += the first `used` weights of group g, scaled."""
-    ramp, height = T.ramp(*_RAMP), int(sums.shape[0])
-    with T.sblock("group"):
-        T.reads()
-        T.writes()
-        parts = T.sblock_alloc_buffer((height, PANEL), "float32")
-        for i in range(height):
-            T.buffer_store(parts, v.splat(0.0, PANEL), [i, ramp])
-        for j in range(layout.words):
-            word = v.let(W[p, g, j, T.ramp(*_RAMP)])
-            weights = _in_place(word, layout) if isa.lanes == PANEL else _converted(word, layout)
-            for shift, element in layout.places(j):
-                if element >= used:
-                    continue
-                weight = v.let(weights(shift))
-                for i in range(height):
-                    x = v.splat(X[row + i, g * GROUP + element], PANEL)
-                    added = v.fma(x, weight, parts[i, ramp], PANEL, isa.fma)
-                    T.buffer_store(parts, added, [i, ramp])
-        scale = v.let(T.Cast("float32x16", S[p, g, T.ramp(*_RAMP)]))
-        for i in range(height):
-            added = v.fma(parts[i, ramp], scale, sums[i, ramp], PANEL, isa.fma)
-            T.buffer_store(sums, added, [i, ramp])
-
-
-def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """The float32 of the integer at a shift of `word`, less its zero point: exact."""
-
-    def weight(shift: int) -> Any:
-        shifts, mask, zero = (
-            T.broadcast(T.int32(n), PANEL) for n in (shift, layout.mask, layout.zero)
-        )
-        integer = T.bitwise_and(T.shift_right(word, shifts), mask)
-        return T.Cast("float32x16", integer - zero)
-
-    return weight
-
-
-_MANTISSA = 23  # bits of a float
-
-
-def _in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """As `_converted`, in two instructions of AVX512 for four: a quarter of the time of one row.
-
-    An integer n stays where it is, as a part of the mantissa of 2^e + n, for the e that makes its
-    lowest bit 1; one instruction masks it and adds the exponent, one subtracts 2^e + zero. The
-    upper integers of a word are shifted to places of lower ones first.
-    """
-    down = {4: 12, 8: 16}[layout.bits]
-    upper = v.let(T.shift_right(word, T.broadcast(T.int32(down), PANEL)))
-
-    def weight(shift: int) -> Any:
-        low = shift + layout.bits <= _MANTISSA
-        source, place = (word, shift) if low else (upper, shift - down)
-        exponent = _MANTISSA - place
-        constants = (layout.mask << place, (127 + exponent) << _MANTISSA)
-        mask, bits = (T.broadcast(T.int32(n), PANEL) for n in constants)
-        number = T.reinterpret("float32x16", T.bitwise_or(T.bitwise_and(source, mask), bits))
-        return number - v.splat(2.0**exponent + layout.zero, PANEL)
-
-    return weight

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm.tirx import PrimFunc
 
+from ..expert_specs import ExpertLinearSpec, RouteSpec
 from ..kernel_set import FusedKernel
 from ..specs import (
     ActivationSpec,
@@ -29,12 +30,14 @@ from .batch_table import batch_table
 from .candidates import MOST_VOCABULARY, candidates
 from .choice import choice
 from .elementwise import activation, embedding, swiglu
+from .experts import expert_linear
 from .limits import GpuLimits
 from .linear import fused_linear, linear
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
 from .rope import rope_append
+from .route import route
 from .schedule import schedule
 
 
@@ -89,6 +92,14 @@ class GpuKernels:
     def attention(self, spec: AttentionSpec) -> PrimFunc:
         """Any head."""
         return attention(spec, self.limits)
+
+    def route(self, spec: RouteSpec) -> PrimFunc:
+        """Any number of experts that fit into shared memory."""
+        return route(spec, self.limits)
+
+    def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel:
+        """All schemes, from the portable layout."""
+        return expert_linear(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
         """(positions [n], sequences [n], query_indptr and page_indptr [r + 1], page_ids, table)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -26,7 +27,7 @@ def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
     e.launch(
         (-(-plan.spec.out_features // TILE_COLUMNS), (m + rows - 1) // rows),
         threads,
-        lambda block, tile, t: _Tile(plan, tensors, m, rows, threads, block, tile, t).emit(),
+        lambda block, tile, t: Tile(plan, tensors, m, rows, threads, block, tile, t).emit(),
     )
 
 
@@ -35,8 +36,8 @@ def _store_inverse(plan: Plan, tensors: Operands, row: Any, thread: Any) -> None
     e.when(thread == 0, lambda: T.buffer_store(tensors.inverse, value, [row]))
 
 
-class _Tile:
-    """Emits the code of one block."""
+class Tile:
+    """Emits the code of one block: rows of x from `tile * rows` on, columns of `block`."""
 
     def __init__(
         self,
@@ -92,6 +93,15 @@ class _Tile:
             return e.let(own + column // half * spec.width)
         return e.let(T.min(self.block * TILE_COLUMNS + column, spec.out_features - 1))
 
+    def x_row(self, tile_row: Any) -> Any:
+        """Row of x for one of the tile; some row where there is none."""
+        return T.min(self.first_row + tile_row, self.m - 1)
+
+    def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
+        """Emit the store of the result of a row of the tile, if there is one."""
+        row = self.first_row + tile_row
+        e.when(row < self.m, lambda: finish(self.plan, self.tensors, row, column, sums))
+
     def _load_x(self, group: Any) -> None:
         plan, tensors = self.plan, self.tensors
         whole = tensors.weights.whole_groups
@@ -100,7 +110,7 @@ class _Tile:
         def load(index: Any) -> None:
             at = e.let(index % (GROUP // count)) * count  # a multiple that `vector` can see
             tile_row = e.let(index // (GROUP // count))
-            row = e.let(T.min(self.first_row + tile_row, self.m - 1))
+            row = e.let(self.x_row(tile_row))
             inverse = None if plan.spec.norm_eps is None else e.let(tensors.inverse[row])
             k = group * GROUP + at
             values = (
@@ -148,19 +158,13 @@ class _Tile:
         spec = self.plan.spec
         pairs = COLUMNS_A_THREAD // 2
         for r in range(ROWS_A_THREAD):
-            row = self.first_row + self._row(r)
             at = r * COLUMNS_A_THREAD
             for c in range(pairs if spec.gated else COLUMNS_A_THREAD):
                 width = TILE_COLUMNS // (2 if spec.gated else 1)
                 column = e.let(self.block * width + self._column(c))
                 sums = [total[at + c], total[at + pairs + c]] if spec.gated else [total[at + c]]
-                inside = T.And(row < self.m, column < spec.width)
-                e.when(
-                    inside,
-                    lambda row=row, column=column, sums=sums: finish(
-                        self.plan, self.tensors, row, column, sums
-                    ),
-                )
+                row = self._row(r)
+                e.when(column < spec.width, partial(self.put, row, column, sums))
 
 
 def _clear(sums: Any) -> None:

@@ -1,0 +1,174 @@
+"""Mixtures of experts: a router chooses, for each row, the few feed-forwards that compute it.
+
+A family says how in `routing` and `experts_of` of its configuration. Axes: n rows, d hidden,
+f feed-forward, E experts, K of a row; slot i * K + k is the k-th expert of row i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from . import decoder, expert_reference
+from .arch import rename, stack
+from .expert_reference import Gate
+from .layers import GatedMLP, Unquantized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """How a row's experts are chosen and weighted; `RouteSpec` says what each field means."""
+
+    experts: int
+    top_k: int
+    score: Literal["softmax", "sigmoid", "sparsemixer"] = "softmax"
+    bias: bool = False
+    groups: int = 1
+    kept_groups: int = 1
+    group_top: int = 1
+    normalized: bool = False
+    floor: float = 1e-20
+    scale: float = 1.0
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """The sparse feed-forward of a layer."""
+
+    routing: Routing
+    size: int  # f of an expert
+    shared: int = 0  # f of what computes every row beside them; 0: there is none
+    shared_gate: bool = False  # its result is multiplied by the sigmoid of a linear's
+    shared_bias: bool = False  # of the shared feed-forward
+    bias_axes: int = 1  # of the choice's bias in a checkpoint: [E], or [1, E]
+    gate: Gate = "silu"
+    biases: bool = False  # of router and experts
+    alpha: float = 1.702  # of the gate "clamped"
+    limit: float = 7.0  # the same
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What `route` gives: see there."""
+
+    ids: Tensor  # int32 [n, K]
+    weights: Tensor  # float32 [n, K]
+    starts: Tensor  # int32 [E + 1]
+    slots: Tensor  # int32 [n * K]
+
+    @property
+    def order(self) -> list[Tensor]:
+        """What a linear of experts takes."""
+        return [self.ids, self.starts, self.slots]
+
+
+def route(logits: Tensor, bias: Tensor | None, routing: Routing) -> Chosen:
+    """Logits [n, E] -> the experts of each row."""
+    n, k = logits.shape[0], routing.top_k
+    out = [
+        Tensor.placeholder([n, k], "int32"),
+        Tensor.placeholder([n, k], "float32"),
+        Tensor.placeholder([routing.experts + 1], "int32"),
+        Tensor.placeholder([n * k], "int32"),
+    ]
+    func = expert_reference.route(**asdict(routing))
+    args = [op.astype(t, "float32") for t in (logits, *([] if bias is None else [bias]))]
+    return Chosen(*op.tensor_ir_op(func, "route", args, out))
+
+
+class ExpertLinear(nn.Module):
+    """The weights of a linear of each expert; `compiler/quantize.py` puts one in its place."""
+
+    def __init__(
+        self, experts: int, in_features: int, out_features: int, *, bias: bool = False
+    ) -> None:
+        self.experts, self.in_features, self.out_features = experts, in_features, out_features
+        self.weight = nn.Parameter((experts, out_features, in_features))
+        self.bias = nn.Parameter((experts, out_features)) if bias else None
+
+
+class ExpertBank(nn.Module):
+    """Gated feed-forwards of all experts."""
+
+    def __init__(self, hidden_size: int, made: Experts) -> None:
+        self.made, count = made, made.routing.experts
+        self.gate_up_proj = ExpertLinear(count, hidden_size, 2 * made.size, bias=made.biases)
+        self.down_proj = ExpertLinear(count, made.size, hidden_size, bias=made.biases)
+
+    def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        made = self.made
+        gate = {"gate": made.gate, "alpha": made.alpha, "limit": made.limit}
+        h = self.gate_up_proj(x, chosen, **gate)
+        return self.down_proj(h, chosen, combined=True)
+
+
+class SparseMLP(nn.Module):
+    """A router, experts, and what computes every row."""
+
+    def __init__(self, hidden_size: int, made: Experts) -> None:
+        self.routing = made.routing
+        count = made.routing.experts
+        self.router = Unquantized(hidden_size, count, bias=made.biases)
+        shape = (count,) if made.bias_axes == 1 else (1, count)
+        self.e_score_correction_bias = nn.Parameter(shape) if made.routing.bias else None
+        self.experts = ExpertBank(hidden_size, made)
+        self.shared_experts = (
+            GatedMLP(hidden_size, made.shared, bias=made.shared_bias) if made.shared else None
+        )
+        self.shared_expert_gate = (
+            Unquantized(hidden_size, 1, bias=False) if made.shared_gate else None
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        bias = self.e_score_correction_bias
+        if bias is not None and len(bias.shape) == 2:
+            bias = op.reshape(bias, (self.routing.experts,))
+        chosen = route(self.router(x), bias, self.routing)
+        y = self.experts(x, chosen)
+        if self.shared_experts is None:
+            return y
+        shared = self.shared_experts(x)
+        if self.shared_expert_gate is not None:
+            shared = shared * op.sigmoid(self.shared_expert_gate(x))
+        return y + shared
+
+
+def feed_forward(cfg: Any, layer: int) -> nn.Module:
+    """A layer's feed-forward: sparse where `cfg.experts_of` says so."""
+    made: Experts | None = cfg.experts_of(layer)
+    if made is None:
+        return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
+    return SparseMLP(cfg.hidden_size, made)
+
+
+class Block(decoder.Block):
+    """Norms before attention and a feed-forward that may be sparse."""
+
+    def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
+        """See `feed_forward`."""
+        return feed_forward(cfg, layer)
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+GATE_UP, DOWN = "mlp.experts.gate_up_proj.weight", "mlp.experts.down_proj.weight"
+_EXPERT = "mlp.experts.{}"
+# Checkpoints with a tensor for each expert, and the router called "gate".
+STACKED = (
+    stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
+    stack(DOWN, f"{_EXPERT}.down_proj.weight"),
+    rename("mlp.router.weight", "mlp.gate.weight"),
+    rename("mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
+)

@@ -1,0 +1,56 @@
+"""OLMoE mixtures of experts: Llama's block with norms over all heads, and experts in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from . import decoder, experts
+from .arch import Architecture
+from .config import Count, Epsilon, Positions
+from .decoder import WEIGHTS, Biases
+from .experts import STACKED, Experts, Routing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OlmoeConfig(decoder.DecoderConfig):
+    """Fields of config.json that shape the computation."""
+
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",), "clip_qkv": ()}
+    max_position_embeddings: Positions = 4096
+    rms_norm_eps: Epsilon = 1e-5
+    attention_bias: bool = False
+    num_experts_per_tok: Count = 8
+    num_experts: Count = 64
+    norm_topk_prob: bool = False
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def experts_of(self, layer: int) -> Experts:
+        """The same in all layers."""
+        routing = Routing(
+            experts=self.num_experts,
+            top_k=self.num_experts_per_tok,
+            normalized=self.norm_topk_prob,
+        )
+        return Experts(routing=routing, size=self.intermediate_size)
+
+
+class Block(experts.Block):
+    attention = decoder.ProjectionNormAttention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(
+    name="olmoe", config=OlmoeConfig, model=CausalLM, weights=(*STACKED, *WEIGHTS)
+)

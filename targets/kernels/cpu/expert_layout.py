@@ -1,0 +1,106 @@
+"""Packed weights of experts: those of a linear (`int_layout`, `linear`), expert after expert.
+
+Columns come in units of two panels. Unit u of a plain linear has columns 32u to 32u + 31; of a
+gated one, columns 16u to 16u + 15 of the gate, then the same of what it is for: so a tile has all
+that a result needs, and neighbours in memory are read one after the other.
+
+    integers  W int32 [E * 2U, G, words, 16], S scale_dtype [E * 2U, G, 16]
+    floats    W [E * U, K, 32]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from wherry.targets.kernels.expert_specs import ExpertLinearSpec
+
+from .function import Parameter, prim_func
+from .int_layout import LAYOUTS, LEAST, empty_word, groups, word_of
+from .linear import FLOATS
+from .tiles import PANEL
+
+Shape = tuple[tuple[int, ...], str]
+
+
+def units(spec: ExpertLinearSpec) -> int:
+    """Pairs of panels of an expert."""
+    return -(-spec.width // (PANEL if spec.gate else 2 * PANEL))
+
+
+def packed_shapes(spec: ExpertLinearSpec) -> tuple[Shape, ...]:
+    """Shapes and dtypes of the packed tensors."""
+    count = spec.experts * units(spec)
+    if spec.scheme not in LAYOUTS:
+        return (((count, spec.in_features, 2 * PANEL), FLOATS[spec.scheme]),)
+    g, words = groups(spec.in_features), LAYOUTS[spec.scheme].words
+    return (
+        ((2 * count, g, words, PANEL), "int32"),
+        ((2 * count, g, PANEL), str(spec.scale_dtype)),
+    )
+
+
+def stored_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
+    """The portable tensors."""
+    e, n = spec.experts, spec.out_features
+    if spec.scheme not in LAYOUTS:
+        return [("stored", (e, n, spec.in_features), FLOATS[spec.scheme])]
+    g = groups(spec.in_features)
+    return [
+        ("stored", (e, n, LAYOUTS[spec.scheme].words * g), "uint32"),
+        ("stored_scales", (e, n, g), str(spec.scale_dtype)),
+    ]
+
+
+def pack_experts(spec: ExpertLinearSpec) -> PrimFunc:
+    """(*portable, *packed)."""
+    names = ("packed", "scales")
+    shapes = packed_shapes(spec)
+    packed: list[Parameter] = [(n, s, d) for n, (s, d) in zip(names, shapes, strict=False)]
+    emit = _pack_integers if spec.scheme in LAYOUTS else _pack_floats
+    return prim_func([*stored_parameters(spec), *packed], lambda b, _: emit(spec, b))
+
+
+def _each_panel(
+    spec: ExpertLinearSpec, emit: Callable[[Any, Any, Any, Any, Any], None], inner: int
+) -> None:
+    """Emit `emit(panel, i, lane, inside, (expert, row))` for all of a packed tensor, i < inner."""
+    each, width = 2 * units(spec), spec.width
+    with T.parallel(spec.experts * each) as p, T.grid(inner, PANEL) as (i, c), T.sblock("pack"):
+        T.reads()
+        T.writes()
+        unit, half = p % each // 2, p % 2
+        column = unit * PANEL + c if spec.gate else unit * 2 * PANEL + half * PANEL + c
+        row = T.min(column, width - 1) + (half * width if spec.gate else 0)
+        emit(p, i, c, column < width, (p // each, row))
+
+
+def _pack_integers(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
+    scale_dtype, words = str(spec.scale_dtype), LAYOUTS[spec.scheme].words
+    least = T.float32(LEAST[scale_dtype])
+
+    def emit(p: Any, i: Any, c: Any, inside: Any, source: Any) -> None:
+        scale = b["stored_scales"][(*source, i)]
+        used = T.And(inside, T.abs(T.Cast("float32", scale)) >= least)
+        kept = T.if_then_else(used, scale, T.Cast(scale_dtype, least))
+        T.buffer_store(b["scales"], kept, [p, i, c])
+        for j in range(words):
+            word = word_of(spec.scheme, lambda at: b["stored"][(*source, at)], i, j)
+            word = T.if_then_else(used, word, empty_word(spec.scheme))
+            T.buffer_store(b["packed"], word, [p, i, j, c])
+
+    _each_panel(spec, emit, groups(spec.in_features))
+
+
+def _pack_floats(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
+    dtype = FLOATS[spec.scheme]
+
+    def emit(p: Any, k: Any, c: Any, inside: Any, source: Any) -> None:
+        value = T.if_then_else(inside, b["stored"][(*source, k)], T.Cast(dtype, T.float32(0)))
+        T.buffer_store(b["packed"], value, [p // 2, k, p % 2 * PANEL + c])
+
+    _each_panel(spec, emit, spec.in_features)
+

@@ -1,0 +1,241 @@
+"""Linears of experts: each row is multiplied by the weights of those that were chosen for it alone.
+
+Slots are sorted by expert (`route`), so that all rows of an expert go through its weights together.
+A thread has a strip of columns, and takes the experts in ascending order: a row's sum of experts is
+added up in place, in that order, which no other row has a part in. Tiles are those of linears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tvm.script import tirx as T
+
+from wherry.targets.kernels.expert_specs import ExpertLinearSpec
+from wherry.targets.kernels.kernel_set import PackedLinear
+
+from . import vector as v
+from .expert_layout import pack_experts, packed_shapes, units
+from .function import Parameter, prim_func
+from .int8_dot import int8_dot
+from .int_layout import LAYOUTS
+from .int_tiles import float_tile as integer_tile
+from .int_tiles import int8_tile
+from .isa import Isa
+from .linear import float_tile, heights_of
+from .quantize_rows import Int8Rows, quantize_row
+from .quantized_linear import float_heights
+from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows
+
+STRIP = 4  # units of two panels that a thread has at least: consecutive reads of tens of kilobytes
+_BITS = {"f32": 32, "f16": 16, "q4": 4, "q8": 8}
+Sums = list[Any]  # of a row: a buffer float32 [2, 16], the sums of a unit
+
+
+def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear:
+    """All schemes; see `KernelSet.expert_linear`."""
+    shapes = packed_shapes(spec)
+    names = ("packed", "scales")
+    parameters: list[Parameter] = [
+        ("x", ("n" if spec.shared_rows else "s", spec.in_features), "float32"),
+        *(_order(spec) if spec.routed else []),
+        *([("weights", ("n", spec.top_k), "float32")] if spec.combined else []),
+        *([("bias", (spec.experts, spec.out_features), "float32")] if spec.bias else []),
+        *((name, *shape) for name, shape in zip(names, shapes, strict=False)),
+        ("y", ("n" if spec.combined else "t", spec.width), "float32"),
+    ]
+    return PackedLinear(
+        weights=shapes,
+        pack=pack_experts(spec),
+        compute=prim_func(parameters, lambda b, sizes: _Emitter(spec, isa, b, sizes).emit()),
+        inputs=spec.inputs,
+    )
+
+
+def _order(spec: ExpertLinearSpec) -> list[Parameter]:
+    return [
+        ("ids", ("n", spec.top_k), "int32"),
+        ("starts", (spec.experts + 1,), "int32"),
+        ("slots", ("o",), "int32"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitter:
+    """Emits the body of one kernel."""
+
+    spec: ExpertLinearSpec
+    isa: Isa
+    b: dict[str, Any]  # buffers
+    sizes: dict[str, Any]
+
+    def emit(self) -> None:
+        """All of it."""
+        spec, y = self.spec, self.b["y"]
+        heights, tile = self._tiles()
+        count = units(spec)
+        strips = -(-count // STRIP)
+        active = spec.top_k * spec.out_features * spec.in_features * _BITS[spec.scheme] // 8
+        loop = T.parallel if active >= PARALLEL_BYTES else T.serial
+        with loop(strips) as strip:
+            if spec.combined:
+                with T.serial(y.shape[0]) as row:
+                    self._clear(row, strip)
+            with T.serial(spec.experts) as expert, T.sblock("expert"):
+                T.reads()
+                T.writes()
+                first, rows = self._rows_of(expert)
+                with T.If(rows > 0), T.Then():
+                    with T.serial(T.min(STRIP, count - strip * STRIP)) as u:
+                        unit = strip * STRIP + u
+                        over_rows(
+                            T.Cast("int64", rows),
+                            heights,
+                            partial(self._tile, tile, first, expert, unit),
+                        )
+
+    def _rows_of(self, expert: Any) -> tuple[Any, Any]:
+        """Where the slots of an expert begin, and how many there are."""
+        if not self.spec.routed:
+            return None, self.b["x"].shape[0] // self.spec.experts
+        first = v.let(self.b["starts"][expert])
+        return first, v.let(self.b["starts"][expert + 1] - first)
+
+    def _slot(self, first: Any, expert: Any, i: Any) -> Any:
+        if first is None:
+            return i * self.spec.experts + expert
+        return v.let(self.b["slots"][first + i])
+
+    def _tiles(self) -> tuple[tuple[int, ...], Callable[[Any, Sequence[Any], list[Any]], None]]:
+        """Heights of tiles, and what emits the sums of a unit of rows of x into buffers."""
+        spec, isa, x, W = self.spec, self.isa, self.b["x"], self.b["packed"]
+        if spec.scheme not in LAYOUTS:
+            return heights_of(isa), partial(_float_sums, x, W, isa)
+        dot, layout = int8_dot(isa.dot, spec.scheme), LAYOUTS[spec.scheme]
+        if dot is None:
+            emit = partial(integer_tile, x, W, self.b["scales"])
+            return float_heights(isa), partial(
+                _panel_sums, lambda p, rows, finish: emit(p, layout, isa, rows, finish)
+            )
+        rows = Int8Rows.of(x.shape[0], spec.in_features)
+        zero = 0 if dot.centred else layout.zero
+        cost = 2 * spec.in_features
+        each_row(x.shape[0], cost, lambda row: quantize_row(x, rows, zero, dot.exact, row))
+        return dot.heights, partial(
+            _panel_sums,
+            lambda p, own, finish: int8_tile(rows, W, self.b["scales"], p, dot, own, finish),
+        )
+
+    def _clear(self, row: Any, strip: Any) -> None:
+        width, begin = self.spec.width, strip * STRIP * 2 * PANEL
+        with T.serial(T.min(STRIP * 2 * PANEL, width - begin)) as c:
+            T.buffer_store(self.b["y"], T.float32(0), [row, begin + c])
+
+    def _tile(
+        self, tile: Any, first: Any, expert: Any, unit: Any, height: int, begin: Any
+    ) -> None:
+        """Emit the results of `height` slots from the begin-th of an expert on."""
+        spec = self.spec
+        with T.sblock("slots"):
+            T.reads()
+            T.writes()
+            slots = [self._slot(first, expert, begin + i) for i in range(height)]
+            rows = [T.floordiv(s, spec.top_k) for s in slots] if spec.shared_rows else slots
+            sums = [T.sblock_alloc_buffer((2, PANEL), "float32") for _ in slots]
+            tile(expert * units(spec) + unit, rows, sums)
+            for slot, own in zip(slots, sums, strict=True):
+                self._finish(slot, expert, unit, own)
+
+    def _finish(self, slot: Any, expert: Any, unit: Any, sums: Any) -> None:
+        """Emit the stores of a slot's columns of a unit."""
+        if self.spec.gate:
+            self._columns(unit * PANEL, partial(self._store_gated, slot, expert, sums))
+            return
+        weight = None
+        if self.spec.combined:
+            k = self.spec.top_k
+            weight = v.let(self.b["weights"][T.floordiv(slot, k), T.floormod(slot, k)])
+        for half in (0, 1):
+            store = partial(self._store, slot, expert, sums, half, weight)
+            self._columns(unit * 2 * PANEL + half * PANEL, store)
+
+    def _columns(self, begin: Any, store: Callable[[Any, Any, int], None]) -> None:
+        """Emit `store(column, place, lanes)` for a panel's columns that there are."""
+        width = self.spec.width
+        if width % (PANEL if self.spec.gate else 2 * PANEL) == 0:
+            store(begin, 0, PANEL)
+            return
+        with T.If(begin + PANEL <= width):
+            with T.Then():
+                store(begin, 0, PANEL)
+            with T.Else(), T.serial(T.max(T.int64(width) - begin, 0)) as c, T.sblock("tail"):
+                T.reads()
+                T.writes()
+                store(begin + c, c, 1)
+
+    def _store_gated(
+        self, slot: Any, expert: Any, sums: Any, column: Any, place: Any, lanes: int
+    ) -> None:
+        spec, at = self.spec, v.span(place, lanes)
+        gate = self._plus_bias(sums[0, at], expert, column, lanes)
+        up = self._plus_bias(sums[1, at], expert, column + spec.width, lanes)
+        y = self._gated(v.let(gate), v.let(up), lanes)
+        T.buffer_store(self.b["y"], y, [slot, v.span(column, lanes)])
+
+    def _gated(self, gate: Any, up: Any, lanes: int) -> Any:
+        one, alpha = v.splat(1.0, lanes), v.splat(0.0, lanes) - gate
+        if self.spec.gate == "clamped":
+            limit, least = (v.splat(s * self.spec.limit, lanes) for s in (1.0, -1.0))
+            gate = v.let(T.Select(gate > limit, limit, gate))
+            up = v.let(T.Select(up > limit, limit, T.Select(up < least, least, up))) + one
+            alpha = gate * v.splat(-self.spec.alpha, lanes)
+        return gate / (one + v.exp(alpha, lanes, self.isa.fma)) * up
+
+    def _store(
+        self,
+        slot: Any,
+        expert: Any,
+        sums: Any,
+        half: int,
+        weight: Any,
+        column: Any,
+        place: Any,
+        lanes: int,
+    ) -> None:
+        value = self._plus_bias(sums[half, v.span(place, lanes)], expert, column, lanes)
+        row = slot
+        if weight is not None:
+            row = T.floordiv(slot, self.spec.top_k)
+            so_far = self.b["y"][row, v.span(column, lanes)]
+            value = v.fma(v.splat(weight, lanes), value, so_far, lanes, self.isa.fma)
+        T.buffer_store(self.b["y"], value, [row, v.span(column, lanes)])
+
+    def _plus_bias(self, value: Any, expert: Any, column: Any, lanes: int) -> Any:
+        if not self.spec.bias:
+            return value
+        return value + self.b["bias"][expert, v.span(column, lanes)]
+
+
+def _float_sums(X: Any, W: Any, isa: Isa, unit: Any, rows: Sequence[Any], sums: list[Any]) -> None:
+    def finish(i: int, panel: int, total: Any) -> None:
+        T.buffer_store(sums[i], total, [panel, v.span(0, PANEL)])
+
+    float_tile(X, W, unit, isa, rows, finish)
+
+
+def _panel_sums(
+    tile: Callable[[Any, Sequence[Any], Any], None],
+    unit: Any,
+    rows: Sequence[Any],
+    sums: list[Any],
+) -> None:
+    """Emit both panels of a unit, in a loop: half the code."""
+    with T.serial(2) as half:
+
+        def finish(i: int, total: Any) -> None:
+            T.buffer_store(sums[i], total, [half, v.span(0, PANEL)])
+
+        tile(2 * unit + half, rows, finish)

@@ -1,0 +1,119 @@
+"""What the operations of a mixture of experts are, statically. See `specs` for how they travel.
+
+Axes: n rows, E experts, K experts of a row (`top_k`); a *slot* i * K + k is the k-th expert of
+row i. A row's experts are in ascending order, and so are its sums: that depends on the row alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from .specs import FloatName, LinearSpec, Scheme, _check_positive, _Record
+
+ScoreName = Literal["softmax", "sigmoid", "sparsemixer"]
+GateName = Literal["silu", "clamped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSpec(_Record):
+    """The K experts of each row, and their weights, of its logits [n, E].
+
+    score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias are taken,
+    of several alike the first; with `groups` only from the `kept_groups` of them whose score, the
+    sum of the `group_top` highest in it, is highest. weight = score, `normalized`: divided by the
+    chosen ones' sum, which is at least `floor`; times `scale`.
+    "sparsemixer" (https://arxiv.org/abs/2409.12136) takes two: the first and the second highest
+    logit, each weighted by its softmax over those whose distance from it, by the larger of it and
+    their own magnitude, is at most 2 * `jitter`; the second without the first.
+    """
+
+    experts: int  # E
+    top_k: int  # K
+    score: ScoreName = "softmax"
+    bias: bool = False  # of the choice, not of the weights
+    groups: int = 1
+    kept_groups: int = 1
+    group_top: int = 1  # scores that are added up for a group's: 1 or 2
+    normalized: bool = False
+    floor: float = 1e-20
+    scale: float = 1.0
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "experts", "top_k", "groups", "kept_groups", "group_top")
+        if self.score not in get_args(ScoreName):
+            raise ValueError(f"score {self.score!r} is not one of {get_args(ScoreName)}")
+        if self.experts % self.groups or self.kept_groups > self.groups:
+            raise ValueError(
+                f"{self.kept_groups} of {self.groups} groups do not fit {self.experts} experts"
+            )
+        if self.top_k > self.kept_groups * (self.experts // self.groups):
+            raise ValueError(f"top_k {self.top_k} experts are more than the groups have")
+        if self.group_top > min(2, self.experts // self.groups):
+            raise ValueError(f"group_top is 1 or 2 of a group, found {self.group_top}")
+        if self.score == "sparsemixer" and (self.top_k != 2 or self.bias or self.groups > 1):
+            raise ValueError("sparsemixer takes two of all experts, and has no bias")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertLinearSpec(_Record):
+    """A linear of each slot with the weights of its expert, [E, N, d] stored as a linear's are.
+
+    With a `gate` a slot's result has the N / 2 columns of silu(left half) * right half; "clamped"
+    (gpt-oss) is min(left, limit) * sigmoid(alpha * that) * (1 + clip(right, -limit, limit)).
+    Not `combined`: x [n, d] -> [n * K, width]. Combined: x [n * K, d] -> [n, N], the sum of a row's
+    slots times their weights. `routed` false: there is no choice, slot k has expert k, and K = E:
+    x [n * K, d] -> [n * K, N].
+    """
+
+    experts: int  # E
+    top_k: int  # K
+    out_features: int  # N, of one expert
+    in_features: int  # d
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+    gate: GateName | None = None
+    alpha: float = 1.702
+    limit: float = 7.0
+    bias: bool = False  # [E, N], float32
+    combined: bool = False
+    routed: bool = True
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "experts", "top_k")
+        self.linear()
+        if self.gate is not None and self.gate not in get_args(GateName):
+            raise ValueError(f"gate {self.gate!r} is not one of {get_args(GateName)}")
+        if self.gate and (self.combined or self.out_features % 2):
+            raise ValueError(f"a gate needs an even out_features, found {self.out_features}")
+        if self.top_k > self.experts:
+            raise ValueError(f"top_k {self.top_k} is more than the {self.experts} experts")
+        if not self.routed and (self.combined or self.gate or self.top_k != self.experts):
+            raise ValueError("without a choice each slot has its own expert, and nothing else")
+
+    def linear(self) -> LinearSpec:
+        """One expert's."""
+        return LinearSpec(
+            out_features=self.out_features,
+            in_features=self.in_features,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )
+
+    @property
+    def width(self) -> int:
+        """Columns of y."""
+        return self.out_features // 2 if self.gate else self.out_features
+
+    @property
+    def shared_rows(self) -> bool:
+        """Whether the slots of a row read one row of x."""
+        return self.routed and not self.combined
+
+    @property
+    def inputs(self) -> int:
+        """How many arguments come before the weights."""
+        return 1 + 3 * self.routed + self.combined + self.bias

@@ -1,0 +1,292 @@
+"""Linears of experts on GPUs, from portable weights [E, N, ...]: see `linear` for the order of sums.
+
+With few slots an expert, each slot goes to blocks of its own, as one row of `few_rows`. With many,
+`route` has sorted them, and a tile of `many_rows` has slots of one expert. What a row's experts
+give is added up in their order, ascending, one fused multiply-add each: of few slots as they are
+computed, of many by a launch after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from ..expert_specs import ExpertLinearSpec
+from ..kernel_set import FusedKernel
+from ..specs import FusedLinearSpec
+from . import emit as e
+from .elementwise import gated
+from .few_rows import multiply
+from .limits import GpuLimits
+from .linear_plan import Operands, Plan, eight
+from .many_rows import ROWS_A_THREAD, SIDE, TILE_COLUMNS, Tile
+from .route import few_slots
+from .weights import Weights, stored_shapes
+
+
+def expert_linear(spec: ExpertLinearSpec, limits: GpuLimits) -> PrimFunc | FusedKernel:
+    """See `KernelSet.expert_linear`."""
+    func = e.prim_func(_parameters(spec), lambda b, sizes: _emit(spec, limits, b, sizes))
+    if not spec.combined:
+        return func
+    k = spec.top_k
+    shape = (lambda sizes: sizes["n"] * k, spec.out_features)
+    return FusedKernel(compute=func, scratch=((shape, "float32"),))
+
+
+def _parameters(spec: ExpertLinearSpec) -> list[e.Parameter]:
+    count, k = spec.experts, spec.top_k
+    order: list[e.Parameter] = [
+        ("ids", ("n", k), "int32"),
+        ("starts", (count + 1,), "int32"),
+        ("slots", ("o",), "int32"),
+    ]
+    stored = stored_shapes(spec.linear())
+    return [
+        ("x", ("n" if spec.shared_rows else "s", spec.in_features), "float32"),
+        *(order if spec.routed else []),
+        *([("weights", ("n", k), "float32")] if spec.combined else []),
+        *([("bias", (count, spec.out_features), "float32")] if spec.bias else []),
+        *((f"w{i}", (count, *shape), dtype) for i, (shape, dtype) in enumerate(stored)),
+        ("y", ("n" if spec.combined else "t", spec.width), "float32"),
+        *([("each", ("t", spec.out_features), "float32")] if spec.combined else []),
+    ]
+
+
+class _OfExpert:
+    """A tensor [E, rows, columns] as the matrix of one expert."""
+
+    def __init__(self, buffer: Any, expert: Any) -> None:
+        self.buffer, self.expert = buffer, expert
+        self.dtype = buffer.dtype
+
+    def __getitem__(self, index: tuple[Any, Any]) -> Any:
+        return self.buffer[(self.expert, *index)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """One operation while it is emitted."""
+
+    spec: ExpertLinearSpec
+    limits: GpuLimits
+    b: dict[str, Any]
+
+    @property
+    def plan(self) -> Plan:
+        """Of one expert's linear."""
+        own = self.spec.linear()
+        fused = FusedLinearSpec(
+            out_features=own.out_features,
+            in_features=own.in_features,
+            scheme=own.scheme,
+            scale_dtype=own.scale_dtype,
+            group=own.group,
+            gated=self.spec.gate is not None,
+        )
+        return Plan.of(fused, self.limits)
+
+    def operands(self, expert: Any) -> Operands:
+        """With the weights of an expert."""
+        count = len(stored_shapes(self.spec.linear()))
+        stored = tuple(_OfExpert(self.b[f"w{i}"], expert) for i in range(count))
+        return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
+
+    def x_row(self, slot: Any) -> Any:
+        """Row of x that a slot reads."""
+        return e.div(slot, self.spec.top_k) if self.spec.shared_rows else slot
+
+    def expert_of(self, slot: Any) -> Any:
+        """Whose weights a slot takes."""
+        row, k = e.div(slot, self.spec.top_k), e.mod(slot, self.spec.top_k)
+        return e.let(self.b["ids"][row, k]) if self.spec.routed else e.let(k)
+
+    def result(self, expert: Any, column: Any, sums: list[Any]) -> Any:
+        """What a slot gives, of the sums of a column (two with a gate)."""
+        spec = self.spec
+        if spec.bias:
+            places = (column, column + spec.width) if spec.gate else (column,)
+            sums = [s + self.b["bias"][expert, p] for s, p in zip(sums, places, strict=True)]
+        if spec.gate is None:
+            return sums[0]
+        if spec.gate == "silu":
+            return gated(*sums)
+        limit = e.number(spec.limit)
+        gate = e.let(T.min(sums[0], limit))
+        up = T.max(T.min(sums[1], limit), T.float32(0) - limit) + T.float32(1)
+        minus = T.min(T.float32(0) - gate * e.number(spec.alpha), T.float32(87))
+        return gate / (T.float32(1) + T.exp(minus)) * up
+
+
+def _emit(
+    spec: ExpertLinearSpec, limits: GpuLimits, b: dict[str, Any], sizes: dict[str, Any]
+) -> None:
+    linear = _Linear(spec, limits, b)
+    if not spec.routed:
+        _launch_few(linear, sizes["s"])
+        return
+    n = sizes["n"]
+    few = partial(_launch_combined, linear, n) if spec.combined else partial(
+        _launch_few, linear, n * spec.top_k
+    )
+    e.choose(few_slots(n, spec.experts, spec.top_k), few, lambda: _launch_many(linear, n))
+
+
+def _launch_few(linear: _Linear, slots: Any) -> None:
+    """Emit blocks of one slot."""
+    plan = linear.plan
+    threads = plan.few_threads
+    columns = threads // plan.lanes * plan.outputs
+
+    def block(block: Any, slot: Any, thread: Any) -> None:
+        expert = linear.expert_of(slot)
+        tensors = linear.operands(expert)
+        row = e.let(linear.x_row(slot))
+
+        def store(_: int, column: Any, sums: list[Any]) -> None:
+            e.when(
+                column < plan.spec.width,
+                lambda: e.store(linear.b["y"], linear.result(expert, column, sums), slot, column),
+            )
+
+        load = partial(eight, plan, tensors, row, None)
+        first = e.let(block * columns)
+        multiply(plan, tensors, [load], first, thread, threads, plan.outputs, store)
+
+    e.launch((-(-plan.spec.width // columns), slots), threads, block)
+
+
+def _launch_combined(linear: _Linear, n: Any) -> None:
+    """Emit blocks of one row, which go through its slots."""
+    plan, b, k = linear.plan, linear.b, linear.spec.top_k
+    threads = plan.few_threads
+    columns = threads // plan.lanes * plan.outputs
+
+    def block(block: Any, row: Any, thread: Any) -> None:
+        partial_sums = e.shared((plan.outputs * threads,))
+        first = e.let(block * columns)
+        with T.serial(k) as turn:
+            slot = e.let(row * k + turn)
+            expert = linear.expert_of(slot)
+            tensors = linear.operands(expert)
+            weight = e.let(b["weights"][row, turn])
+
+            def store(_: int, column: Any, sums: list[Any]) -> None:
+                def add() -> None:
+                    so_far = T.if_then_else(turn == 0, T.float32(0), b["y"][row, column])
+                    value = linear.result(expert, column, sums)
+                    e.store(b["y"], e.fma(weight, value, e.let(so_far)), row, column)
+
+                e.when(column < plan.spec.width, add)
+
+            multiply(
+                plan,
+                tensors,
+                [partial(eight, plan, tensors, slot, None)],
+                first,
+                thread,
+                threads,
+                plan.outputs,
+                store,
+                partial=partial_sums,
+            )
+            e.barrier()
+
+    e.launch((-(-plan.spec.width // columns), n), threads, block)
+
+
+def _launch_many(linear: _Linear, n: Any) -> None:
+    """Emit tiles of slots of one expert, and the sums of rows."""
+    spec, plan, b = linear.spec, linear.plan, linear.b
+    threads = min(256, linear.limits.threads_per_block)
+    rows = ROWS_A_THREAD * threads // SIDE
+    slots = n * spec.top_k
+    tiles = T.truncdiv(slots + rows - 1, rows) + T.min(slots, T.int32(spec.experts))
+    e.launch(
+        (-(-plan.spec.out_features // TILE_COLUMNS), tiles),
+        threads,
+        lambda block, tile, t: _ExpertTile(linear, rows, threads, block, tile, t).emit(),
+    )
+    if spec.combined:
+        _launch_sums(linear, n)
+
+
+class _ExpertTile(Tile):
+    """A tile whose rows are slots of one expert; beyond the last tile there is work for nobody."""
+
+    def __init__(
+        self, linear: _Linear, rows: int, threads: int, block: Any, tile: Any, thread: Any
+    ) -> None:
+        self.linear = linear
+        expert, begin, count = self._place(rows, threads, tile, thread)
+        tensors = linear.operands(expert)
+        super().__init__(linear.plan, tensors, count, rows, threads, block, T.int32(0), thread)
+        self.expert = expert
+        self.slots = e.shared((rows,), "int32")
+
+        def load(i: Any) -> None:
+            last = linear.b["x"].shape[0] * (linear.spec.top_k if linear.spec.shared_rows else 1)
+            at = T.min(begin + T.min(i, T.max(count - 1, 0)), T.Cast("int32", last) - 1)
+            T.buffer_store(self.slots, linear.b["slots"][at], [i])
+
+        e.over(rows, threads, thread, load)
+        e.barrier()
+
+    def _place(self, rows: int, threads: int, tile: Any, thread: Any) -> tuple[Any, Any, Any]:
+        """Emit: the expert of a tile, its first place in `slots`, and how many are its own."""
+        spec, starts = self.linear.spec, self.linear.b["starts"]
+        edges = e.shared((spec.experts + 1,), "int32")
+        e.over(
+            spec.experts + 1, threads, thread, lambda i: T.buffer_store(edges, starts[i], [i])
+        )
+        e.barrier()
+        expert, begin, count, seen = (e.Variable(T.int32(0)) for _ in range(4))
+        with T.serial(spec.experts) as i:
+            own = e.let(edges[i + 1] - edges[i])
+            before = e.let(seen.value)
+            seen.set(before + T.truncdiv(own + rows - 1, rows))
+            skipped = e.let((tile - before) * rows)
+            here = e.let(T.And(tile >= before, tile < seen.value))
+            expert.set(T.Select(here, i, expert.value))
+            begin.set(T.Select(here, edges[i] + skipped, begin.value))
+            count.set(T.Select(here, T.min(own - skipped, rows), count.value))
+        return expert.value, begin.value, count.value
+
+    def x_row(self, tile_row: Any) -> Any:
+        """Of the slot."""
+        return self.linear.x_row(e.let(self.slots[tile_row]))
+
+    def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
+        """Where the slot's result goes."""
+        linear = self.linear
+        out = linear.b["each" if linear.spec.combined else "y"]
+
+        def store() -> None:
+            value = linear.result(self.expert, column, sums)
+            e.store(out, value, e.let(self.slots[tile_row]), column)
+
+        e.when(tile_row < self.m, store)
+
+
+def _launch_sums(linear: _Linear, n: Any) -> None:
+    """Emit the sums of each row's slots."""
+    spec, b = linear.spec, linear.b
+    threads = linear.limits.block_for(spec.out_features)
+
+    def block(block: Any, row: Any, thread: Any) -> None:
+        column = e.let(block * threads + thread)
+
+        def add() -> None:
+            total = e.Variable(T.float32(0))
+            with T.serial(spec.top_k) as k:
+                each = e.let(b["each"][row * spec.top_k + k, column])
+                total.set(e.fma(b["weights"][row, k], each, total.value))
+            e.store(b["y"], total.value, row, column)
+
+        e.when(column < spec.out_features, add)
+
+    e.launch((-(-spec.out_features // threads), n), threads, block)

@@ -1,0 +1,239 @@
+"""The choice of experts on GPUs: a block a row; then one block sorts all slots by expert.
+
+An expert is chosen if fewer than K have a higher score. Every thread that wants a sum or a maximum
+over experts goes through all of them, in ascending order: there are some hundreds in shared memory,
+and what all threads compute alike needs no barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from ..expert_specs import RouteSpec
+from . import emit as e
+from .limits import GpuLimits
+
+LEAST = -3.0e38  # below every score
+SORTED_FROM = 4  # slots an expert: with fewer no kernel reads the order, see `experts`
+
+
+def few_slots(n: Any, experts: int, top_k: int) -> Any:
+    """Whether each slot goes to blocks of its own: experts have few rows, or there are few."""
+    return n * top_k <= max(SORTED_FROM * experts, 8 * top_k)
+
+
+def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
+    """(logits [n, E], bias [E] if any, ids, weights [n, K], starts [E + 1], slots [n K])."""
+    count, k = spec.experts, spec.top_k
+    threads = limits.block_for(count)
+    parameters: list[e.Parameter] = [
+        ("logits", ("n", count), "float32"),
+        *([("bias", (count,), "float32")] if spec.bias else []),
+        ("ids", ("n", k), "int32"),
+        ("weights", ("n", k), "float32"),
+        ("starts", (count + 1,), "int32"),
+        ("slots", ("s",), "int32"),
+    ]
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        n = sizes["n"]
+        e.launch((n,), threads, lambda row, t: _Row(spec, b, threads, row, t).emit())
+        e.perhaps(
+            T.Not(few_slots(n, count, k)),
+            lambda: e.launch((1,), threads, lambda _, t: _sort(spec, b, threads, n, t)),
+        )
+
+    return e.prim_func(parameters, emit)
+
+
+class _Row:
+    """Emits the choice of one row, by one block."""
+
+    def __init__(
+        self, spec: RouteSpec, b: dict[str, Any], threads: int, row: Any, thread: Any
+    ) -> None:
+        self.spec, self.b, self.threads, self.row, self.thread = spec, b, threads, row, thread
+        self.scores, self.choice = (e.shared((spec.experts,)) for _ in range(2))
+
+    def emit(self) -> None:
+        """From logits to ids and weights."""
+        self._each(lambda i: T.buffer_store(self.scores, self.b["logits"][self.row, i], [i]))
+        if self.spec.score == "sparsemixer":
+            self._mix()
+            return
+        self._find_scores()
+        if self.spec.groups > 1:
+            self._keep_groups()
+        self._choose()
+
+    def _each(self, emit: Callable[[Any], None]) -> None:
+        """Emit `emit(expert)`, on some thread, for all; then all threads see what was written."""
+        e.over(self.spec.experts, self.threads, self.thread, emit)
+        e.barrier()
+
+    def _fold(self, start: float, combine: Callable[[Any, Any], Any]) -> Any:
+        """Emit combine(... combine(start, 0) ..., E - 1); every thread has it."""
+        total = e.Variable(T.float32(start))
+        with T.serial(self.spec.experts) as i:
+            total.set(combine(total.value, i))
+        return total.value
+
+    def _find_scores(self) -> None:
+        """Emit the scores of the logits that are in them, and the choice's."""
+        one, spec = T.float32(1), self.spec
+        if spec.score == "softmax":
+            largest = self._fold(LEAST, lambda m, i: T.max(m, self.scores[i]))
+            self._each(
+                lambda i: T.buffer_store(self.choice, T.exp(self.scores[i] - largest), [i])
+            )
+            total = self._fold(0.0, lambda s, i: s + self.choice[i])
+            self._each(lambda i: T.buffer_store(self.scores, self.choice[i] / total, [i]))
+        else:
+
+            def sigmoid(i: Any) -> None:
+                minus = T.min(T.float32(0) - self.scores[i], T.float32(87))
+                T.buffer_store(self.scores, one / (one + T.exp(minus)), [i])
+
+            self._each(sigmoid)
+
+        def choice(i: Any) -> None:
+            value = self.scores[i] + self.b["bias"][i] if spec.bias else self.scores[i]
+            T.buffer_store(self.choice, value, [i])
+
+        self._each(choice)
+
+    def _keep_groups(self) -> None:
+        """Emit the least score for experts of groups that are not kept."""
+        spec = self.spec
+        size, groups = spec.experts // spec.groups, spec.groups
+        of_groups = e.shared((groups,))
+
+        def score(g: Any) -> None:
+            first, second = e.Variable(T.float32(LEAST)), e.Variable(T.float32(LEAST))
+            with T.serial(size) as k:
+                x = e.let(self.choice[g * size + k])
+                second.set(T.max(second.value, T.min(first.value, x)))
+                first.set(T.max(first.value, x))
+            total = first.value + second.value if spec.group_top == 2 else first.value
+            T.buffer_store(of_groups, total, [g])
+
+        e.over(groups, self.threads, self.thread, score)
+        e.barrier()
+
+        def drop(i: Any) -> None:
+            own = e.let(i // size)
+            before = e.Variable(T.int32(0))
+            with T.serial(groups) as g:
+                wins = T.Or(
+                    of_groups[g] > of_groups[own], T.And(of_groups[g] == of_groups[own], g < own)
+                )
+                before.set(before.value + T.Select(wins, T.int32(1), T.int32(0)))
+            e.when(
+                before.value >= spec.kept_groups,
+                lambda: T.buffer_store(self.choice, T.float32(LEAST), [i]),
+            )
+
+        self._each(drop)
+
+    def _choose(self) -> None:
+        spec, one, none = self.spec, T.int32(1), T.int32(0)
+        chosen = e.shared((spec.experts,), "int32")
+
+        def rank(i: Any) -> None:
+            before, own = e.Variable(none), e.let(self.choice[i])
+            with T.serial(spec.experts) as j:
+                other = e.let(self.choice[j])
+                wins = T.Or(other > own, T.And(other == own, j < i))
+                before.set(before.value + T.Select(wins, one, none))
+            T.buffer_store(chosen, T.Select(before.value < spec.top_k, one, none), [i])
+
+        self._each(rank)
+        total = self._fold(0.0, lambda s, i: T.Select(chosen[i] == one, s + self.scores[i], s))
+
+        def put(i: Any) -> None:
+            place = e.Variable(none)
+            with T.serial(spec.experts) as j:
+                place.set(place.value + T.Select(j < i, chosen[j], none))
+            weight = self.scores[i]
+            if spec.normalized:
+                weight = weight / T.max(total, e.number(spec.floor))
+            if spec.scale != 1.0:
+                weight = weight * e.number(spec.scale)
+
+            def store() -> None:
+                T.buffer_store(self.b["ids"], i, [self.row, place.value])
+                T.buffer_store(self.b["weights"], weight, [self.row, place.value])
+
+            e.when(chosen[i] == one, store)
+
+        e.over(spec.experts, self.threads, self.thread, put)
+
+    def _mix(self) -> None:
+        """Emit the choice of "sparsemixer": every thread makes it, the first one stores it."""
+        spec, logits = self.spec, self.scores
+        ids = [e.Variable(T.int32(-1)) for _ in range(2)]
+        found = []
+        for turn in range(2):
+            first = ids[0].value if turn else T.int32(-1)
+            largest = e.Variable(T.float32(LEAST))
+            with T.serial(spec.experts) as i:
+                x = e.let(T.Select(i == first, T.float32(LEAST), logits[i]))
+                ids[turn].set(T.Select(x > largest.value, i, ids[turn].value))
+                largest.set(T.max(largest.value, x))
+            total = e.Variable(T.float32(0))
+            with T.serial(spec.experts) as i:
+                x = e.let(logits[i])
+                size = T.max(T.max(x, T.float32(0) - x), largest.value)
+                near = (largest.value - x) / size <= e.number(2 * spec.jitter)
+                y = T.exp(T.min(x - largest.value, T.float32(0)))
+                total.set(T.Select(T.And(i != first, near), total.value + y, total.value))
+            found.append(e.let(T.float32(1) / total.value))
+
+        def store() -> None:
+            for turn in range(2):
+                own, other = ids[turn].value, ids[1 - turn].value
+                at = e.let(T.Select(own > other, T.int32(1), T.int32(0)))
+                T.buffer_store(self.b["ids"], own, [self.row, at])
+                T.buffer_store(self.b["weights"], found[turn], [self.row, at])
+
+        e.when(self.thread == 0, store)
+
+
+def _sort(spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, thread: Any) -> None:
+    """Emit starts and slots: a thread an expert, which goes through all slots twice."""
+    count, k = spec.experts, spec.top_k
+    counts, ids = e.shared((count,), "int32"), b["ids"]
+
+    def of(expert: Any, found: Callable[[Any], None]) -> None:
+        with T.serial(n) as i, T.serial(k) as j:
+            e.when(ids[i, j] == expert, lambda: found(i * k + j))
+
+    def tally(expert: Any) -> None:
+        total = e.Variable(T.int32(0))
+        of(expert, lambda _: total.set(total.value + 1))
+        T.buffer_store(counts, total.value, [expert])
+
+    e.over(count, threads, thread, tally)
+    e.barrier()
+
+    def deal(expert: Any) -> None:
+        place = e.Variable(T.int32(0))
+        with T.serial(count) as j:
+            place.set(place.value + T.Select(j < expert, counts[j], T.int32(0)))
+        T.buffer_store(b["starts"], place.value, [expert])
+        e.when(
+            expert == count - 1,
+            lambda: T.buffer_store(b["starts"], place.value + counts[expert], [count]),
+        )
+
+        def put(slot: Any) -> None:
+            T.buffer_store(b["slots"], slot, [place.value])
+            place.set(place.value + 1)
+
+        of(expert, put)
+
+    e.over(count, threads, thread, deal)

@@ -1,0 +1,112 @@
+"""Experts on CPUs: the choice and the linears against NumPy, and row by row against themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import ExpertLinearSpec
+from wherry.targets.kernels.cpu import CpuKernels
+
+from .expert_cases import ROUTES, Bank, arguments, empty, route, slots_of
+from .test_cpu_linear import packed
+
+pytestmark = pytest.mark.cpu
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_route(here, name):
+    spec = ROUTES[name]
+    rng = np.random.default_rng(len(name))
+    logits = (2 * rng.standard_normal((33, spec.experts))).astype("float32")
+    logits[7] = 1.5  # all alike: the first are chosen
+    bias = rng.uniform(-0.3, 0.3, spec.experts).astype("float32")
+    kernel = here.build(CpuKernels(here.isa).route(spec))
+
+    def run(rows):
+        n, k = len(rows), spec.top_k
+        ids, slots = np.full((n, k), -1, "int32"), np.full(n * k, -1, "int32")
+        starts = np.full(spec.experts + 1, -1, "int32")
+        given = [rows, *([bias] if spec.bias else [])]
+        return kernel(*given, ids, np.full((n, k), np.nan, "float32"), starts, slots)[-4:]
+
+    ids, weights, starts, slots = run(logits)
+    expected, expected_weights = route(spec, logits, bias)
+    assert np.array_equal(ids, expected)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
+    assert all(map(np.array_equal, (starts, slots), slots_of(ids, spec.experts)))
+    for start, stop in ((0, 1), (7, 8), (20, 33)):
+        some = run(logits[start:stop])
+        assert np.array_equal(some[0], ids[start:stop])
+        assert np.array_equal(some[1], weights[start:stop])
+
+
+SPECS = [
+    ExpertLinearSpec(experts=6, top_k=3, out_features=48, in_features=64, scheme="f32", gate="silu"),
+    ExpertLinearSpec(experts=6, top_k=3, out_features=40, in_features=44, scheme="f32", combined=True),
+    ExpertLinearSpec(
+        experts=4, top_k=2, out_features=24, in_features=40, scheme="f32", gate="clamped", bias=True
+    ),
+    ExpertLinearSpec(
+        experts=4, top_k=2, out_features=70, in_features=32, scheme="f32", combined=True, bias=True
+    ),
+    # Large enough for several threads, and strips.
+    ExpertLinearSpec(
+        experts=5, top_k=2, out_features=320, in_features=512, scheme="f32", combined=True
+    ),
+    ExpertLinearSpec(experts=3, top_k=3, out_features=40, in_features=32, scheme="f32", routed=False),
+]
+FORMATS = [("f32", None), ("f16", None), ("q4", "float16"), ("q8", "float32")]
+
+
+@pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.out_features}x{s.in_features}")
+def test_expert_linear(here, spec, scheme, scale_dtype):
+    check(here, replace(spec, scheme=scheme, scale_dtype=scale_dtype))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
+@pytest.mark.parametrize("spec", SPECS[:2], ids=lambda s: f"{s.out_features}x{s.in_features}")
+def test_expert_linear_of_each_instruction_set(any_machine, spec, scheme, scale_dtype):
+    check(any_machine, replace(spec, scheme=scheme, scale_dtype=scale_dtype))
+
+
+@pytest.mark.parametrize("spec", SPECS[:2], ids=lambda s: f"{s.out_features}x{s.in_features}")
+def test_float_activations(here, spec):
+    check(here, replace(spec, scheme="q4", scale_dtype="float16"), "float")
+
+
+def check(machine, spec, activations="int8"):
+    rng = np.random.default_rng(spec.out_features)
+    linear = CpuKernels(machine.isa, activations).expert_linear(spec)
+    bank = Bank.of(rng, spec)
+    weights = packed(machine, linear, bank.stored)
+    compute = machine.build(linear.compute)
+    rows = 37
+    ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(rows)])
+    ids = ids.astype("int32")
+    ids[20:, 0] = np.minimum(ids[20:, 0], 0)  # one that many have, and tiles of all heights
+    shares = rng.uniform(0.1, 1, ids.shape).astype("float32")
+    own = rows if spec.shared_rows else rows * spec.top_k
+    x = rng.standard_normal((own, spec.in_features)).astype("float32")
+    each = 1 if spec.shared_rows else spec.top_k  # rows of x
+    made = 1 if spec.combined else spec.top_k  # rows of y
+
+    def run(some):
+        given = x.reshape(rows, each, -1)[some].reshape(-1, spec.in_features)
+        made = arguments(spec, bank, given, ids[some], shares[some])
+        return compute(*made, *weights, empty(spec, len(ids[some])))[-1]
+
+    y, expected = run(slice(None)), bank.expected(x, ids, shares)
+    error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
+    isa = CpuKernels(machine.isa, activations).isa
+    int8 = spec.scheme in ("q4", "q8") and isa.dot != "none"
+    assert error < (0.02 if int8 else 2e-6)
+    whole = y.reshape(rows, made, -1)
+    # In any company, and in another order: the same bits.
+    for some in (slice(0, 1), slice(3, 5), slice(20, 37), rng.permutation(rows)):
+        again = run(some)
+        assert np.array_equal(again.reshape(-1, made, spec.width), whole[some])
