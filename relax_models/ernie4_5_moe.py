@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from . import ernie4_5
+from . import ernie4_5, experts
 from .arch import Architecture, concat
 from .config import Count, Range, Size
 from .decoder import PAIRED, WEIGHTS
-from .experts import STACKED, CausalLM, Experts, Routing
+from .experts import STACKED, Experts, Routing
 
 Few = Annotated[int, Range(0, 2**12)]
 
@@ -20,6 +20,11 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     """Fields of config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
+    SPELLINGS: ClassVar[Mapping[str, str]] = {
+        "num_experts": "moe_num_experts",
+        "num_local_experts": "moe_num_experts",
+        "num_experts_per_tok": "moe_k",
+    }
     head_dim: Size | None = None
     moe_intermediate_size: Size = 1536
     moe_k: Count = 6
@@ -29,6 +34,12 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1  # -1: the last
     moe_layer_interval: Count = 1
     moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
+
+    def problems(self) -> Iterator[str]:
+        """Those of every decoder, and a head that is tied and has a bias."""
+        yield from ernie4_5.Ernie4_5Config.problems(self)
+        if self.use_bias and self.tie_word_embeddings:
+            yield "use_bias: true, with tie_word_embeddings; supported is one of the two"
 
     def experts_of(self, layer: int) -> Experts | None:
         """Of the layers from start to end, by the interval."""
@@ -52,6 +63,12 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
             shared_bias=self.use_bias,
             bias_axes=2,
         )
+
+
+class CausalLM(experts.CausalLM):
+    def __init__(self, cfg: Ernie4_5MoeConfig) -> None:
+        self.head_bias = cfg.use_bias
+        super().__init__(cfg)
 
 
 ARCH = Architecture(

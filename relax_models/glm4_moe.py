@@ -27,6 +27,11 @@ Few = Annotated[int, Range(0, 2**12)]
 class GroupedConfig:
     """Fields of families whose experts are in groups, chosen by a sigmoid and a bias."""
 
+    SPELLINGS: ClassVar[Mapping[str, str]] = {
+        "num_local_experts": "n_routed_experts",
+        "num_experts": "n_routed_experts",
+        "num_mtp_layers": "num_nextn_predict_layers",
+    }
     moe_intermediate_size: Size = 1408
     num_experts_per_tok: Count = 8
     n_shared_experts: Few = 0
@@ -86,9 +91,6 @@ class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
         """Half of a head rotates where nothing is said."""
         rope = given.get("rope_parameters") or given.get("rope_scaling")
         said = isinstance(rope, dict) and "partial_rotary_factor" in rope
-        if "num_mtp_layers" in given:
-            given = given | {"num_nextn_predict_layers": given["num_mtp_layers"]}
-            del given["num_mtp_layers"]
         return given if said else {"partial_rotary_factor": 0.5} | given
 
     def biases(self) -> Biases:

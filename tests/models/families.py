@@ -168,6 +168,90 @@ CASES |= {
         nightly=True,
     ),
 }
+GROUPED = {
+    "moe_intermediate_size": 32,
+    "num_experts_per_tok": 3,
+    "n_routed_experts": 12,
+    "n_shared_experts": 2,
+    "n_group": 3,
+    "topk_group": 2,
+    "first_k_dense_replace": 1,
+    "norm_topk_prob": True,
+    "routed_scaling_factor": 1.7,
+    "num_hidden_layers": 3,
+}
+CASES |= {
+    "mixtral": Case("mixtral", {"num_local_experts": 6, "sliding_window": 33}, nightly=True),
+    "qwen2_moe": Case(
+        "qwen2_moe",
+        {
+            **EXPERTS,
+            "shared_expert_intermediate_size": 80,
+            "use_sliding_window": True,
+            "sliding_window": 21,
+        },
+    ),
+    "olmoe": Case(
+        "olmoe",
+        {"num_experts": 8, "num_experts_per_tok": 3, "attention_bias": True},
+        nightly=True,
+    ),
+    "phimoe": Case(
+        "phimoe",
+        {
+            "num_local_experts": 6,
+            "attention_bias": True,
+            "lm_head_bias": True,
+            "router_jitter_noise": 0.1,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0, 1.1, 1.3, 1.9, 2.0, 2.1, 2.2, 2.3],
+                "long_factor": [1.0, 2.0, 4.0, 8.0, 9.0, 9.5, 10.0, 11.0],
+                "short_mscale": 1.2,
+                "long_mscale": 1.4,
+                "original_max_position_embeddings": 128,
+            },
+        },
+    ),
+    "granitemoe": Case(
+        "granitemoe",
+        {
+            "num_local_experts": 5,
+            "embedding_multiplier": 12.0,
+            "attention_multiplier": 0.3,
+            "residual_multiplier": 0.22,
+            "logits_scaling": 0.5,
+        },
+        nightly=True,
+    ),
+    "granitemoeshared": Case(
+        "granitemoeshared",
+        {"num_local_experts": 5, "shared_intermediate_size": 48, "attention_multiplier": 0.3},
+    ),
+    "glm4_moe": Case(
+        "glm4_moe",
+        {**GROUPED, "head_dim": 16, "attention_bias": True, "use_qk_norm": True},
+    ),
+    "dots1": Case(
+        "dots1",
+        {**GROUPED, "attention_bias": True, "sliding_window": 19, "max_window_layers": 1},
+        nightly=True,
+    ),
+    "ernie4_5_moe": Case(
+        "ernie4_5_moe",
+        {
+            "moe_intermediate_size": 32,
+            "moe_num_experts": 8,
+            "moe_k": 3,
+            "moe_norm_min": 0.5,
+            "use_bias": True,
+            "tie_word_embeddings": False,
+            "num_hidden_layers": 3,
+        },
+        nightly=True,
+    ),
+}
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())
     for name, case in CASES.items()

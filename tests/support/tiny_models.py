@@ -48,6 +48,9 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
                 p.copy_(0.1 * torch.randn_like(p))
             else:
                 p.copy_(torch.randn_like(p) * 0.08)
+        for name, p in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                p.copy_(0.1 * torch.randn_like(p))
     model.save_pretrained(folder)
     return model
 
