@@ -251,9 +251,9 @@ class _ExpertTile(Tile):
             seen.set(before + T.truncdiv(own + rows - 1, rows))
             skipped = e.let((tile - before) * rows)
             here = e.let(T.And(tile >= before, tile < seen.value))
-            expert.set(T.Select(here, i, expert.value))
-            begin.set(T.Select(here, edges[i] + skipped, begin.value))
-            count.set(T.Select(here, T.min(own - skipped, rows), count.value))
+            expert.set(T.if_then_else(here, i, expert.value))
+            begin.set(T.if_then_else(here, edges[i] + skipped, begin.value))
+            count.set(T.if_then_else(here, T.min(own - skipped, rows), count.value))
         return expert.value, begin.value, count.value
 
     def x_row(self, tile_row: Any) -> Any:

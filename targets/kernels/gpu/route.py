@@ -131,7 +131,7 @@ class _Row:
                 wins = T.Or(
                     of_groups[g] > of_groups[own], T.And(of_groups[g] == of_groups[own], g < own)
                 )
-                before.set(before.value + T.Select(wins, T.int32(1), T.int32(0)))
+                before.set(before.value + T.if_then_else(wins, T.int32(1), T.int32(0)))
             e.when(
                 before.value >= spec.kept_groups,
                 lambda: T.buffer_store(self.choice, T.float32(LEAST), [i]),
@@ -141,23 +141,26 @@ class _Row:
 
     def _choose(self) -> None:
         spec, one, none = self.spec, T.int32(1), T.int32(0)
-        chosen = e.shared((spec.experts,), "int32")
+        # Floats, as all shared memory here: TVM puts several arrays into one, and casts.
+        chosen = e.shared((spec.experts,))
+        yes, no = T.float32(1), T.float32(0)
 
         def rank(i: Any) -> None:
             before, own = e.Variable(none), e.let(self.choice[i])
             with T.serial(spec.experts) as j:
                 other = e.let(self.choice[j])
                 wins = T.Or(other > own, T.And(other == own, j < i))
-                before.set(before.value + T.Select(wins, one, none))
-            T.buffer_store(chosen, T.Select(before.value < spec.top_k, one, none), [i])
+                before.set(before.value + T.if_then_else(wins, one, none))
+            T.buffer_store(chosen, T.if_then_else(before.value < spec.top_k, yes, no), [i])
 
         self._each(rank)
-        total = self._fold(0.0, lambda s, i: T.Select(chosen[i] == one, s + self.scores[i], s))
+        total = self._fold(0.0, lambda s, i: T.if_then_else(chosen[i] == yes, s + self.scores[i], s))
 
         def put(i: Any) -> None:
             place = e.Variable(none)
             with T.serial(spec.experts) as j:
-                place.set(place.value + T.Select(j < i, chosen[j], none))
+                before = T.if_then_else(j < i, chosen[j], no)
+                place.set(place.value + T.Cast("int32", before))
             weight = self.scores[i]
             if spec.normalized:
                 weight = weight / T.max(total, e.number(spec.floor))
@@ -168,7 +171,8 @@ class _Row:
                 T.buffer_store(self.b["ids"], i, [self.row, place.value])
                 T.buffer_store(self.b["weights"], weight, [self.row, place.value])
 
-            e.when(chosen[i] == one, store)
+            is_chosen = e.let(chosen[i])  # a condition may not read shared memory
+            e.when(is_chosen == yes, store)
 
         e.over(spec.experts, self.threads, self.thread, put)
 
@@ -181,8 +185,8 @@ class _Row:
             first = ids[0].value if turn else T.int32(-1)
             largest = e.Variable(T.float32(LEAST))
             with T.serial(spec.experts) as i:
-                x = e.let(T.Select(i == first, T.float32(LEAST), logits[i]))
-                ids[turn].set(T.Select(x > largest.value, i, ids[turn].value))
+                x = e.let(T.if_then_else(i == first, T.float32(LEAST), logits[i]))
+                ids[turn].set(T.if_then_else(x > largest.value, i, ids[turn].value))
                 largest.set(T.max(largest.value, x))
             total = e.Variable(T.float32(0))
             with T.serial(spec.experts) as i:
@@ -190,13 +194,13 @@ class _Row:
                 size = T.max(T.max(x, T.float32(0) - x), largest.value)
                 near = (largest.value - x) / size <= e.number(2 * spec.jitter)
                 y = T.exp(T.min(x - largest.value, T.float32(0)))
-                total.set(T.Select(T.And(i != first, near), total.value + y, total.value))
+                total.set(T.if_then_else(T.And(i != first, near), total.value + y, total.value))
             found.append(e.let(T.float32(1) / total.value))
 
         def store() -> None:
             for turn in range(2):
                 own, other = ids[turn].value, ids[1 - turn].value
-                at = e.let(T.Select(own > other, T.int32(1), T.int32(0)))
+                at = e.let(T.if_then_else(own > other, T.int32(1), T.int32(0)))
                 T.buffer_store(self.b["ids"], own, [self.row, at])
                 T.buffer_store(self.b["weights"], found[turn], [self.row, at])
 
@@ -210,7 +214,8 @@ def _sort(spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, thread: Any)
 
     def of(expert: Any, found: Callable[[Any], None]) -> None:
         with T.serial(n) as i, T.serial(k) as j:
-            e.when(ids[i, j] == expert, lambda: found(i * k + j))
+            own = e.let(ids[i, j])
+            e.when(own == expert, lambda: found(i * k + j))
 
     def tally(expert: Any) -> None:
         total = e.Variable(T.int32(0))
@@ -223,7 +228,7 @@ def _sort(spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, thread: Any)
     def deal(expert: Any) -> None:
         place = e.Variable(T.int32(0))
         with T.serial(count) as j:
-            place.set(place.value + T.Select(j < expert, counts[j], T.int32(0)))
+            place.set(place.value + T.if_then_else(j < expert, counts[j], T.int32(0)))
         T.buffer_store(b["starts"], place.value, [expert])
         e.when(
             expert == count - 1,

@@ -1,0 +1,112 @@
+"""Experts on devices, or emulated: against NumPy, and few rows against many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import ExpertLinearSpec
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+
+from .expert_cases import ROUTES, Bank, arguments, empty, route, slots_of
+
+pytestmark = pytest.mark.gpu
+KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
+ROWS = 61  # many slots an expert in all cases
+
+
+@pytest.mark.parametrize("name", ["normalized", "sigmoid-groups", "sparsemixer"])
+def test_route(build, name):
+    spec = ROUTES[name]
+    rng = np.random.default_rng(len(name))
+    n, k = max(ROWS, 6 * spec.experts // spec.top_k), spec.top_k
+    logits = (2 * rng.standard_normal((n, spec.experts))).astype("float32")
+    logits[7] = 1.5  # all alike: the first are chosen
+    bias = rng.uniform(-0.3, 0.3, spec.experts).astype("float32")
+    kernel = build(KERNELS.route(spec))
+
+    def run(rows):
+        given = [rows, *([bias] if spec.bias else [])]
+        made = [np.full((len(rows), k), -1, "int32"), np.full((len(rows), k), np.nan, "float32")]
+        made += [np.full(spec.experts + 1, -1, "int32"), np.full(len(rows) * k, -1, "int32")]
+        return kernel(*given, *made)[-4:]
+
+    ids, weights, starts, slots = run(logits)
+    expected, expected_weights = route(spec, logits, bias)
+    assert np.array_equal(ids, expected)
+    np.testing.assert_allclose(weights, expected_weights, rtol=2e-5)
+    assert all(map(np.array_equal, (starts, slots), slots_of(ids, spec.experts)))
+    some = run(logits[5:9])  # so few are not sorted
+    assert np.array_equal(some[0], ids[5:9]) and np.array_equal(some[1], weights[5:9])
+
+
+CASES = [
+    ExpertLinearSpec(
+        experts=6,
+        top_k=3,
+        out_features=48,
+        in_features=64,
+        scheme="q4",
+        scale_dtype="float16",
+        gate="silu",
+    ),
+    ExpertLinearSpec(
+        experts=6,
+        top_k=3,
+        out_features=72,
+        in_features=64,
+        scheme="q4",
+        scale_dtype="float32",
+        combined=True,
+    ),
+    ExpertLinearSpec(
+        experts=4,
+        top_k=2,
+        out_features=24,
+        in_features=40,
+        scheme="f32",
+        gate="clamped",
+        bias=True,
+    ),
+    ExpertLinearSpec(
+        experts=4, top_k=2, out_features=70, in_features=44, scheme="f32", combined=True, bias=True
+    ),
+    ExpertLinearSpec(
+        experts=3,
+        top_k=3,
+        out_features=40,
+        in_features=32,
+        scheme="q8",
+        scale_dtype="float16",
+        routed=False,
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", CASES, ids=lambda s: f"{s.out_features}x{s.in_features}")
+def test_expert_linear(build, spec):
+    rng = np.random.default_rng(spec.out_features)
+    kernel = KERNELS.expert_linear(replace(spec))
+    compute = build(kernel.compute if spec.combined else kernel)
+    bank = Bank.of(rng, spec)
+    ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(ROWS)])
+    ids = ids.astype("int32")
+    shares = rng.uniform(0.1, 1, ids.shape).astype("float32")
+    each = 1 if spec.shared_rows else spec.top_k  # rows of x
+    x = rng.standard_normal((ROWS, each, spec.in_features)).astype("float32")
+
+    def run(some):
+        n = len(ids[some])
+        given = arguments(spec, bank, x[some].reshape(n * each, -1), ids[some], shares[some])
+        scratch = np.zeros((n * spec.top_k, spec.out_features), "float32")
+        made = [*given, *bank.stored, empty(spec, n), *([scratch] if spec.combined else [])]
+        return compute(*made)[len(given) + len(bank.stored)].reshape(n, -1)
+
+    y = run(slice(None))
+    expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
+    assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < 3e-6
+    # Few rows and many go to different kernels: the same bits.
+    for some in (slice(0, 1), slice(4, 9), rng.permutation(ROWS)):
+        assert np.array_equal(run(some), y[some])
