@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wherry.models.weight_plan import ParameterPlan, Piece
 
 from .checkpoint import Checkpoint, widen
+from .unpack import experts
 
 BLOCK_BYTES = 8 << 20  # of float32, about what one block of rows has
 
@@ -26,6 +27,9 @@ def blocks(
         yield 0, checkpoint.read(plan.pieces[0].name)
         return
     step = max(1, BLOCK_BYTES // max(1, 4 * prod(plan.rows[1:])))
+    if plan.unpacked:
+        yield from experts(plan, checkpoint)
+        return
     if plan.transpose:
         yield from _transposed(plan, checkpoint, step)
         return

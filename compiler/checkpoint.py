@@ -27,6 +27,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "BF16": np.dtype("<u2"),
 }
+_STORED = _DTYPES | {"U8": np.dtype("u1")}  # that can be read, if not as numbers
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in _DTYPES.items()}
@@ -90,7 +91,7 @@ class Checkpoint:
             ModelError: the file has become shorter.
         """
         tensor = self.tensors[name]
-        dtype = _DTYPES[tensor.dtype]
+        dtype = _STORED[tensor.dtype]
         rows = tensor.shape[0] if tensor.shape else 1
         stop = rows if stop is None else stop
         row_bytes = prod(tensor.shape[1:]) * dtype.itemsize

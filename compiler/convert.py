@@ -160,7 +160,8 @@ def _prepare(
     config = read_config(arch.config, read_json(source / "config.json"))
     checkpoint = open_checkpoint(source)
     made = plan(arch, parameters, checkpoint.shapes, config, headless=headless)
-    read = [piece.name for p in made.parameters for piece in p.pieces]
+    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # not MXFP4
+    read = [piece.name for p in plain for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
     shards = lay_out([scheme.stored(p.name, p.shape) for p in made.parameters])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from .config import read_config
 from .rope import InverseFrequencies, RopeConfig, inv_freq
 from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, spare_layers, split, stack, tie, transpose
+from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, spare_layers, split, stack, tie, transpose, unpack
 
 __all__ = [
     "Architecture",
@@ -35,6 +35,7 @@ __all__ = [
     "stack",
     "tie",
     "transpose",
+    "unpack",
 ]
 
 StateKind = Literal["paged_kv", "recurrent", "none"]

@@ -347,5 +347,6 @@ def attention(
             "softcap": softcap,
             "page_size": page_size,
             "kv_dtype": kv_dtype,
+            "sinks": False,  # see sinks.py
         },
     )

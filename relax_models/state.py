@@ -14,6 +14,7 @@ from tvm import te
 from tvm.relax.frontend.nn import Tensor, op
 
 from . import reference
+from .sinks import attention as attention_with_sinks
 
 PAGE_SIZE = 16  # tokens of a page
 
@@ -85,10 +86,12 @@ class PagedKV:
         qkv: Tensor,
         shape: AttentionShape,
         qk_norm: tuple[Tensor, Tensor] | None = None,
+        sinks: Tensor | None = None,
     ) -> Tensor:
         """Append the rows' K and V to `layer`, then attend.
 
-        qkv [n, (h+2g)*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm.
+        qkv [n, (h+2g)*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm. `sinks`:
+        float32 [h], see sinks.py.
         """
         n, dtype, pages = qkv.shape[0], qkv.dtype, self.layers[layer]
         h, g, e = shape.heads, shape.kv_heads, shape.head_dim
@@ -114,20 +117,18 @@ class PagedKV:
         self.layers[layer], q = op.tensor_ir_inplace_op(
             rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
         )
-        out = op.tensor_ir_op(
+        attention = (
             reference.attention(
                 **common, scale=shape.scale, window=shape.window, softcap=shape.softcap
-            ),
+            )
+            if sinks is None
+            else attention_with_sinks(**common, scale=shape.scale, window=shape.window)
+        )
+        rows = [q, b.positions, b.sequences, b.query_indptr, own.indptr, own.ids]
+        out = op.tensor_ir_op(
+            attention,
             "attention",
-            [
-                q,
-                b.positions,
-                b.sequences,
-                b.query_indptr,
-                own.indptr,
-                own.ids,
-                self.layers[layer],
-            ],
+            [*rows, *([] if sinks is None else [sinks]), self.layers[layer]],
             Tensor.placeholder([n, h, e], dtype),
         )
         return op.reshape(out, (n, h * e))

@@ -19,6 +19,7 @@ from .weights import (
     Stack,
     Tie,
     Transpose,
+    Unpack,
     Word,
     counterpart,
     fill,
@@ -44,7 +45,8 @@ class ParameterPlan:
     """One parameter: its pieces one after the other along `axis`.
 
     With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]. A parameter
-    [e, rows, columns] that is `stacked` has pieces along its e * rows rows.
+    [e, rows, columns] that is `stacked` has pieces along its e * rows rows. One that is `unpacked`
+    is made of one tensor, or of two of MXFP4, as `Unpack` says.
     """
 
     name: str
@@ -53,11 +55,14 @@ class ParameterPlan:
     axis: int = 0
     transpose: bool = False
     stacked: bool = False
+    unpacked: Unpack | None = None
 
     @property
     def rows(self) -> Shape:
         """The shape as pieces go through it."""
-        return (self.shape[0] * self.shape[1], *self.shape[2:]) if self.stacked else self.shape
+        if len(self.shape) == 3 and (self.stacked or self.unpacked):
+            return (self.shape[0] * self.shape[1], self.shape[2])
+        return self.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,9 @@ class _Planner:
     def parameter(self, name: str) -> ParameterPlan | None:
         """Plan one parameter, or note what is wrong and return None."""
         shape = tuple(self.ours[name])
+        for word in self.words:
+            if isinstance(word, Unpack) and match(word.ours, name) is not None:
+                return self.unpacked(word, name, shape)
         recipe = self.recipe(name)
         names = [renamed(self.words, n) for n in recipe.theirs]
         self.used.update(names)
@@ -155,6 +163,25 @@ class _Planner:
             for n, size in zip(names, sizes, strict=True)
         )
         return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose, recipe.stacked)
+
+    def unpacked(self, word: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
+        """Plan a parameter of all experts in one."""
+        e, rows, *columns = shape
+        theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
+        wanted: dict[str, Shape] = {theirs: (e, *columns, rows)}
+        if columns and theirs not in self.theirs:
+            groups = (e, rows, -(-columns[0] // 32))
+            wanted = {f"{theirs}_blocks": (*groups, 16), f"{theirs}_scales": groups}
+        self.used.update(wanted)
+        wrong = [n for n, s in wanted.items() if tuple(self.theirs.get(n, ())) != s]
+        if wrong:
+            expected = ", ".join(f"{n} {list(wanted[n])}" for n in wrong)
+            found = ", ".join(f"{n} {list(self.theirs[n])}" for n in wrong if n in self.theirs)
+            what = "misshapen" if found else "missing"
+            self.problems.append(f"{what}: {name} expects {expected}, found {found or 'none'}")
+            return None
+        pieces = tuple(Piece(n, 0, e) for n in wanted)
+        return ParameterPlan(name, shape, pieces, unpacked=word)
 
     def order(self, name: str) -> Order | None:
         """In which the rows of a checkpoint tensor are taken."""

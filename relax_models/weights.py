@@ -48,6 +48,21 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
+class Unpack:
+    """`ours` [e, rows, columns] of `theirs` [e, columns, rows], or of MXFP4: BLOCKS and SCALES.
+
+    Source of the format: https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-
+    spec-final-pdf. `theirs` with "_blocks" uint8 [e, rows, groups, 16] has two numbers a byte, the
+    first in its low half; with "_scales" uint8 [e, rows, groups] the exponents plus 127 of 32.
+    Biases are [e, rows] on both sides.
+    """
+
+    ours: str
+    theirs: str
+    interleaved: bool  # their rows are by turns of our first half and of our second
+
+
+@dataclass(frozen=True, slots=True)
 class Transpose:
     """`ours` [a, b] is `theirs` [b, a]."""
 
@@ -135,7 +150,7 @@ class Reorder:
     order: Callable[[Any], Order]
 
 
-Word = Concat | Stack | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
+Word = Concat | Stack | Unpack | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
@@ -148,6 +163,12 @@ def stack(ours: str, *theirs: str) -> Stack:
     """All experts' in one: `stack("experts.up.weight", "experts.{}.up.weight")`."""
     _same_stars(ours, *theirs)
     return Stack(ours, theirs)
+
+
+def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:
+    """All experts in one, transposed or in MXFP4, as gpt-oss has them."""
+    _same_stars(ours, theirs)
+    return Unpack(ours, theirs, interleaved)
 
 
 def split(theirs: str, *ours: str, axis: int = 0) -> Split:

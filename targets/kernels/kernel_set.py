@@ -98,7 +98,8 @@ class KernelSet(Protocol):
         """Attend over the cache.
 
         (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
-        page_ids [p], pages kv_dtype [P, *page_shape], out [n, h, e]).
+        page_ids [p], sinks [h] if the spec has them, pages kv_dtype [P, *page_shape],
+        out [n, h, e]).
         """
         ...
 

@@ -281,7 +281,8 @@ class AttentionSpec(_Record):
     """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
 
     With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
-    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap).
+    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `sinks` each head
+    has one more score, sinks[head], whose weight goes to nothing.
     """
 
     heads: int  # h
@@ -292,6 +293,7 @@ class AttentionSpec(_Record):
     softcap: float | None = None
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
+    sinks: bool = False
 
     def __post_init__(self) -> None:
         _check_cache(self)
@@ -324,6 +326,7 @@ class PagedAttentionSpec(_Record):
     kv_dtype: FloatName = "float32"
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
+    sinks: bool = False
 
     def __post_init__(self) -> None:
         _check_floats(self, "kv_dtype", "qkv_dtype", "out_dtype")
@@ -355,6 +358,7 @@ class PagedAttentionSpec(_Record):
             softcap=self.softcap,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
+            sinks=self.sinks,
         )
 
 

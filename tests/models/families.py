@@ -252,6 +252,19 @@ CASES |= {
         nightly=True,
     ),
 }
+CASES |= {
+    "gpt_oss": Case(
+        "gpt_oss",
+        {
+            "head_dim": 16,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 3,
+            "sliding_window": 19,
+            "swiglu_limit": 0.5,
+            "rope_parameters": {**YARN, "truncate": False},
+        },
+    ),
+}
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())
     for name, case in CASES.items()

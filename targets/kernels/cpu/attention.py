@@ -13,6 +13,7 @@ scores there are replaced.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,6 @@ from tvm.tirx import PrimFunc
 
 from wherry.targets.kernels.specs import AttentionSpec
 
-from . import script
 from . import vector as v
 from .attention_block import (
     BLOCK,
@@ -36,6 +36,7 @@ from .attention_block import (
     vectors,
     visit_block,
 )
+from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import over_rows
 
@@ -54,37 +55,25 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
     if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0:
         return None
     h, e = spec.heads, spec.head_dim
+    parameters: list[Parameter] = [
+        ("q", ("n", h, e), "float32"),
+        ("positions", ("n",), "int32"),
+        ("sequences", ("n",), "int32"),
+        ("query_indptr", ("r1",), "int32"),
+        ("page_indptr", ("r1",), "int32"),
+        ("page_ids", ("p",), "int32"),
+        *([("sinks", (h,), "float32")] if spec.sinks else []),
+        ("pages", ("count", *spec.page_shape), spec.kv_dtype),
+        ("out", ("n", h, e), "float32"),
+    ]
 
-    @script.prim_func(s_tir=True, private=True)
-    def paged_attention(
-        q: T.handle,
-        positions: T.handle,
-        sequences: T.handle,
-        query_indptr: T.handle,
-        page_indptr: T.handle,
-        page_ids: T.handle,
-        pages: T.handle,
-        out: T.handle,
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        n, r1, p, count = T.int64(), T.int64(), T.int64(), T.int64()
-        Q = T.match_buffer(q, (n, h, e), "float32")
-        Position = T.match_buffer(positions, (n,), "int32")
-        Sequence = T.match_buffer(sequences, (n,), "int32")
-        Query = T.match_buffer(query_indptr, (r1,), "int32")
-        Indptr = T.match_buffer(page_indptr, (r1,), "int32")
-        Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
-        Out = T.match_buffer(out, (n, h, e), "float32")
-        _emitter(spec, isa, Q, Position, Sequence, Query, Indptr, Ids, Pages, Out).emit(n, p)
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        cache = Cache(Q=b["q"], Position=b["positions"], Ids=b["page_ids"], Pages=b["pages"])
+        rows = (b["sequences"], b["query_indptr"], b["page_indptr"])
+        emitter = _Emitter(spec, isa, cache, *rows, b["out"], b.get("sinks"))
+        emitter.emit(sizes["n"], sizes["p"])
 
-    return paged_attention
-
-
-def _emitter(spec: AttentionSpec, isa: Isa, *buffers: Any) -> _Emitter:
-    q, position, sequence, query, indptr, ids, pages, out = buffers
-    cache = Cache(Q=q, Position=position, Ids=ids, Pages=pages)
-    return _Emitter(spec, isa, cache, sequence, query, indptr, out)
+    return prim_func(parameters, emit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +87,7 @@ class _Emitter:
     Query: Any
     Indptr: Any
     Out: Any
+    Sinks: Any
 
     @property
     def shared(self) -> int:
@@ -272,7 +262,11 @@ class _Emitter:
         with T.sblock("divide"):
             T.reads()
             T.writes()
-            inverse = v.let(T.float32(1) / v.sum_lanes(sums.total[slot, v.span(0, 16)], 16))
+            total = v.sum_lanes(sums.total[slot, v.span(0, 16)], 16)
+            if self.Sinks is not None:
+                above = v.let(self.Sinks[head] * T.float32(math.log2(math.e)) - sums.largest[slot])
+                total = total + v.exp2(T.min(above, T.float32(126)), 1, self.isa.fma)
+            inverse = v.let(T.float32(1) / total)
             for span, lanes in vectors(self.spec.head_dim):
                 value = sums.out[slot, span] * v.splat(inverse, lanes)
                 T.buffer_store(self.Out, value, [row, head, span])

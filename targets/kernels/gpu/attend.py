@@ -148,11 +148,22 @@ class Attend:
             T.buffer_store(known, e.fma(known[slot], old, e.let(added * new)), [slot])
         T.buffer_store(self.all_largest, top, [slot])
 
-    def divide(self, store: Callable[[int, Any, Any, Any], None]) -> None:
-        """Emit `store(slot, unit, k, value)` for the thread's own elements of the output."""
+    def divide(
+        self,
+        store: Callable[[int, Any, Any, Any], None],
+        sink: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """Emit `store(slot, unit, k, value)` for the thread's own elements of the output.
+
+        `sink`: of a unit's head, a score that all weights are divided by, too.
+        """
 
         def one(slot: int, unit: Any, k: Any) -> None:
-            store(slot, unit, k, self.all_sums[slot] / self.all_totals[slot])
+            total = self.all_totals[slot]
+            if sink is not None:
+                above = T.min(sink(unit) - self.all_largest[slot], T.float32(80))
+                total = total + T.exp(above)
+            store(slot, unit, k, self.all_sums[slot] / total)
 
         self.each_slot(one)
 

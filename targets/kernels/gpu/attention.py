@@ -33,7 +33,8 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
-        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"])
+        sinks = b.get("sinks")
+        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"], sinks)
 
     return e.prim_func(
         [
@@ -43,6 +44,7 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
             ("query_indptr", ("r1",), "int32"),
             ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
+            *([("sinks", (h,), "float32")] if spec.sinks else []),
             ("pages", ("count", 2, g, spec.page_size, size), spec.kv_dtype),
             ("out", ("n", h, size), "float32"),
         ],
@@ -66,7 +68,14 @@ def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int],
 
 
 def launch_rows(
-    spec: AttentionSpec, limits: GpuLimits, rows: Rows, q: Any, pages: Any, out: Any, n: Any
+    spec: AttentionSpec,
+    limits: GpuLimits,
+    rows: Rows,
+    q: Any,
+    pages: Any,
+    out: Any,
+    n: Any,
+    sinks: Any = None,
 ) -> None:
     """Emit the kernel for rows whose q are rotated and whose keys are in the cache.
 
@@ -107,7 +116,8 @@ def launch_rows(
                 seen = e.let(shared.last[r])  # outside the condition, where TVM wants no loads
                 e.when(seen >= 0, lambda: e.store(out, value, *index))
 
-            attend.divide(store)
+            sink = None if sinks is None else lambda unit: sinks[first_head + e.mod(unit, heads)]
+            attend.divide(store, sink)
             e.barrier()
 
         if count == 1:

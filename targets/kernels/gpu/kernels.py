@@ -105,16 +105,21 @@ class GpuKernels:
         """(positions [n], sequences [n], query_indptr and page_indptr [r + 1], page_ids, table)."""
         return batch_table(spec, self.limits)
 
-    def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel:
-        """(qkv [n, h + 2g, e], table, query_indptr, norms of q and k if any, pages, out)."""
-        return paged_attention(spec, self.limits)
+    def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
+        """(qkv [n, h + 2g, e], table, query_indptr, norms of q and k if any, pages, out).
+
+        None with sinks: rotation and attention are then two.
+        """
+        return None if spec.sinks else paged_attention(spec, self.limits)
 
     def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:
         """(x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out).
 
         None where launches are cheap: blocks as few as KV heads then take longer than they save.
         """
-        return qkv_attention(spec, self.limits) if self.limits.few_launches else None
+        if spec.attention.sinks or not self.limits.few_launches:
+            return None
+        return qkv_attention(spec, self.limits)
 
     def candidates(self, spec: CandidatesSpec) -> FusedKernel | None:
         """(logits [m, vocab], scales [m], result u32 [m, 2 count + 4]).
