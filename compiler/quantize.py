@@ -147,6 +147,19 @@ class StoredExpertLinear(_Stored):
         return op.tensor_ir_op(func, "expert_linear", args, out)
 
 
+    def each(self, x: Tensor) -> Tensor:
+        """X [n * experts, columns] -> [n * experts, rows], one after the other, without a choice."""
+        func = expert_linear_reference(
+            self.scheme,
+            (self.experts, self.rows, self.columns),
+            self.dtype,
+            top_k=self.experts,
+            routed=False,
+        )
+        out = Tensor.placeholder([x.shape[0], self.rows], self.dtype)
+        return op.tensor_ir_op(func, "expert_linear", [x, *self.stored()], out)
+
+
 @cache
 def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
     """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""

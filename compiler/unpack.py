@@ -1,4 +1,4 @@
-"""Weights of all experts in one tensor, as gpt-oss stores them: transposed, or in MXFP4."""
+"""Weights of all experts or heads in one tensor: transposed, a part of each, or in MXFP4."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights import Heads
 
 from .checkpoint import Checkpoint
 
@@ -20,8 +21,11 @@ _BIAS = 127  # of an exponent; 255 is not a number
 def experts(
     plan: ParameterPlan, checkpoint: Checkpoint
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield (first row, rows) of a parameter that is `unpacked`, an expert at a time."""
+    """Yield (first row, rows) of a parameter that is `unpacked`, an expert or head at a time."""
     assert plan.unpacked is not None
+    if isinstance(plan.unpacked, Heads):
+        yield from _heads(plan, plan.unpacked, checkpoint)
+        return
     names = [piece.name for piece in plan.pieces]
     order = np.arange(plan.shape[1])
     if plan.unpacked.interleaved:
@@ -37,6 +41,15 @@ def experts(
             blocks, scales = (checkpoint.read_raw(name, e, e + 1)[0] for name in names)
             weight = mxfp4(blocks, scales)[:, :columns]
         yield e * rows, np.ascontiguousarray(weight[order])
+
+
+def _heads(
+    plan: ParameterPlan, word: Heads, checkpoint: Checkpoint
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    first, stop, whole = plan.rows_of_head
+    for head in range(plan.shape[0]):
+        rows = checkpoint.read(plan.pieces[0].name, head * whole + first, head * whole + stop)
+        yield head * plan.shape[1], np.ascontiguousarray(rows.T if word.transposed else rows)
 
 
 def mxfp4(blocks: NDArray[np.uint8], scales: NDArray[np.uint8]) -> NDArray[np.float32]:

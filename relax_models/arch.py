@@ -9,7 +9,7 @@ from typing import Any, Literal
 from .config import read_config
 from .rope import InverseFrequencies, RopeConfig, inv_freq
 from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import Groups, Pairs, Word, concat, drop, rename, reorder, spare_layers, split, stack, tie, transpose, unpack
+from .weights import Groups, Pairs, RotatedFirst, Word, concat, drop, heads, rename, reorder, spare_layers, split, stack, tie, transpose, unpack
 
 __all__ = [
     "Architecture",
@@ -18,12 +18,14 @@ __all__ = [
     "LayerState",
     "Pairs",
     "RopeConfig",
+    "RotatedFirst",
     "Shape",
     "StateKind",
     "WeightPlan",
     "Word",
     "concat",
     "drop",
+    "heads",
     "inv_freq",
     "paged_kv",
     "plan",

@@ -21,6 +21,7 @@ from .experts import STACKED, Experts, Routing
 from .state import AttentionShape, PagedKV
 
 Few = Annotated[int, Range(0, 2**12)]
+Factor = Annotated[float, Range(1e-6, 1e6)]
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: families add it to their dense model's fields
@@ -36,7 +37,7 @@ class GroupedConfig:
     num_experts_per_tok: Count = 8
     n_shared_experts: Few = 0
     n_routed_experts: Count = 128
-    routed_scaling_factor: Annotated[float, Range(1e-6, 1e6)] = 1.0
+    routed_scaling_factor: Factor = 1.0
     n_group: Count = 1
     topk_group: Count = 1
     first_k_dense_replace: Few = 0

@@ -12,6 +12,7 @@ from wherry.errors import ModelError, listing
 from .weights import (
     Concat,
     Drop,
+    Heads,
     Order,
     Reorder,
     SpareLayers,
@@ -46,7 +47,7 @@ class ParameterPlan:
 
     With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]. A parameter
     [e, rows, columns] that is `stacked` has pieces along its e * rows rows. One that is `unpacked`
-    is made of one tensor, or of two of MXFP4, as `Unpack` says.
+    is made of one tensor, or of two of MXFP4, as its word says.
     """
 
     name: str
@@ -55,7 +56,8 @@ class ParameterPlan:
     axis: int = 0
     transpose: bool = False
     stacked: bool = False
-    unpacked: Unpack | None = None
+    unpacked: Unpack | Heads | None = None
+    rows_of_head: tuple[int, int, int] = (0, 0, 0)  # of `Heads`: first, stop, all
 
     @property
     def rows(self) -> Shape:
@@ -134,6 +136,8 @@ class _Planner:
         for word in self.words:
             if isinstance(word, Unpack) and match(word.ours, name) is not None:
                 return self.unpacked(word, name, shape)
+            if isinstance(word, Heads) and match(word.ours, name) is not None:
+                return self.heads(word, name, shape)
         recipe = self.recipe(name)
         names = [renamed(self.words, n) for n in recipe.theirs]
         self.used.update(names)
@@ -182,6 +186,29 @@ class _Planner:
             return None
         pieces = tuple(Piece(n, 0, e) for n in wanted)
         return ParameterPlan(name, shape, pieces, unpacked=word)
+
+    def heads(self, word: Heads, name: str, shape: Shape) -> ParameterPlan | None:
+        """Plan a matrix a head."""
+        theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
+        self.used.add(theirs)
+        count, rows, columns = shape
+        first, stop, whole = word.rows(self.config)
+        ours, wanted = ((columns, rows), (count * whole, rows))
+        if not word.transposed:
+            ours, wanted = (rows, columns), (count * whole, columns)
+        assert ours[0] == stop - first
+        if self.theirs.get(theirs) != wanted:
+            found = self.theirs.get(theirs)
+            what = "missing" if found is None else "misshapen"
+            self.problems.append(
+                f"{what}: {name} expects {theirs} {list(wanted)}, "
+                f"found {'none' if found is None else list(found)}"
+            )
+            return None
+        piece = Piece(theirs, 0, wanted[0])
+        return ParameterPlan(
+            name, shape, (piece,), unpacked=word, rows_of_head=(first, stop, whole)
+        )
 
     def order(self, name: str) -> Order | None:
         """In which the rows of a checkpoint tensor are taken."""

@@ -63,6 +63,16 @@ class Unpack:
 
 
 @dataclass(frozen=True, slots=True)
+class Heads:
+    """`ours` [heads, rows, columns] are some rows of each head of `theirs` [heads * all, ...]."""
+
+    ours: str
+    theirs: str
+    rows: Callable[[Any], tuple[int, int, int]]  # of a configuration: first, stop, all of a head
+    transposed: bool  # `ours` is [heads, columns, rows]
+
+
+@dataclass(frozen=True, slots=True)
 class Transpose:
     """`ours` [a, b] is `theirs` [b, a]."""
 
@@ -139,7 +149,24 @@ class Groups:
         return place * self.head_dim + k
 
 
-Order = Pairs | Groups
+@dataclass(frozen=True, slots=True)
+class RotatedFirst:
+    """Rows of heads whose last `rotated` rotate: ours begin with these, from pairs to halves."""
+
+    rest: int
+    rotated: int
+    paired: bool  # theirs rotate in pairs of neighbours
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of our rows theirs."""
+        size = self.rest + self.rotated
+        head, k = rows // size, rows % size
+        half = self.rotated // 2
+        paired = np.where(k < half, 2 * k, 2 * (k - half) + 1) if self.paired else k
+        return head * size + np.where(k < self.rotated, self.rest + paired, k - self.rotated)
+
+
+Order = Pairs | Groups | RotatedFirst
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +177,7 @@ class Reorder:
     order: Callable[[Any], Order]
 
 
-Word = Concat | Stack | Unpack | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
+Word = Concat | Stack | Unpack | Heads | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
@@ -169,6 +196,18 @@ def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:
     """All experts in one, transposed or in MXFP4, as gpt-oss has them."""
     _same_stars(ours, theirs)
     return Unpack(ours, theirs, interleaved)
+
+
+def heads(
+    ours: str,
+    theirs: str,
+    rows: Callable[[Any], tuple[int, int, int]],
+    *,
+    transposed: bool = False,
+) -> Heads:
+    """A matrix of each head, of a tensor that has others beside it (DeepSeek's kv_b_proj)."""
+    _same_stars(ours, theirs)
+    return Heads(ours, theirs, rows, transposed)
 
 
 def split(theirs: str, *ours: str, axis: int = 0) -> Split:

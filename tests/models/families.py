@@ -265,6 +265,33 @@ CASES |= {
         },
     ),
 }
+LATENT = {
+    **GROUPED,
+    "kv_lora_rank": 32,
+    "q_lora_rank": 24,
+    "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 20,
+    "attention_bias": True,
+    "num_key_value_heads": 4,
+    "rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3},
+}
+CASES |= {
+    "deepseek_v2": Case(
+        "deepseek_v2",
+        {
+            **LATENT,
+            "topk_method": "group_limited_greedy",
+            "norm_topk_prob": False,
+            "q_lora_rank": None,
+        },
+        nightly=True,
+    ),
+    "deepseek_v3": Case("deepseek_v3", LATENT),
+    "deepseek_v3-halves": Case(
+        "deepseek_v3", {**LATENT, "rope_interleave": False}, nightly=True
+    ),
+}
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())
     for name, case in CASES.items()

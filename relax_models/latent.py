@@ -1,0 +1,150 @@
+"""Multi-head latent attention (DeepSeek V2): the cache has one latent vector a token for all heads.
+
+A head's key is a matrix times the latent, beside a part that rotates and is the same for all heads;
+its value is another matrix times the latent. Neither is made: a query is multiplied by the key's
+matrix instead, so that all heads attend to the latents themselves, and what they gather by the
+value's. To the kernels this is attention of `heads` queries over one key-value head of
+`rank + rotated` elements, whose key and value are one: [rotated, latent].
+
+Axes: n rows, d hidden, h heads, c rank, r rotated, k elements of a key that do not rotate,
+v elements of a value, e = r + c.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from . import decoder
+from .arch import RotatedFirst, drop, heads, inv_freq, reorder
+from .config import Size
+from .experts import ExpertLinear
+from .norms import RMSNorm
+from .state import AttentionShape, PagedKV
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentConfig(decoder.DecoderConfig):
+    """Fields of families with latent attention."""
+
+    kv_lora_rank: Size = 512  # c
+    q_lora_rank: Size | None = 1536  # None: queries are made at once
+    qk_nope_head_dim: Size = 128  # k
+    qk_rope_head_dim: Size = 64  # r
+    v_head_dim: Size = 128  # v
+    attention_bias: bool = False
+
+    def problems(self) -> Iterator[str]:
+        """Rotated elements that are no pairs."""
+        if self.qk_rope_head_dim % 2:
+            yield f"qk_rope_head_dim: found {self.qk_rope_head_dim}; they rotate in pairs"
+
+    @property
+    def head_size(self) -> int:
+        """Elements of what the cache has of a token."""
+        return self.qk_rope_head_dim + self.kv_lora_rank
+
+    @property
+    def paired(self) -> bool:
+        """Whether neighbours rotate in a checkpoint."""
+        return True
+
+    @property
+    def context(self) -> int:
+        """Tokens of one sequence that the rotary table is right for."""
+        table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
+        return table.max_context or self.max_position_embeddings
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """Of queries over latents; YaRN's factor of scores is squared, as both have it."""
+        table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
+        scale = float((self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5)
+        weight, factor = self.rope.mscale_all_dim, self.rope.factor
+        if self.rope.kind != "default" and weight and factor > 1:
+            scale *= (0.1 * weight * math.log(factor) + 1.0) ** 2
+        return AttentionShape(
+            heads=self.num_attention_heads,
+            kv_heads=1,
+            head_dim=self.head_size,
+            scale=scale,
+            inv_freq=tuple(float(f) for f in table.inv_freq),
+            rope_scaling=table.attention_factor,
+        )
+
+
+class Attention(nn.Module):
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.shape = cfg.attention_shape(layer)
+        d, h, bias = cfg.hidden_size, cfg.num_attention_heads, cfg.attention_bias
+        self.rotated, self.rank = cfg.qk_rope_head_dim, cfg.kv_lora_rank
+        self.key, self.value = cfg.qk_nope_head_dim, cfg.v_head_dim
+        queries, rank = h * (self.key + self.rotated), cfg.q_lora_rank
+        self.q_a_proj = nn.Linear(d, rank, bias=bias) if rank else None
+        self.q_a_layernorm = RMSNorm(rank, 1e-6) if rank else None
+        self.q_proj = None if rank else nn.Linear(d, queries, bias=False)
+        self.q_b_proj = nn.Linear(rank, queries, bias=False) if rank else None
+        self.kv_a_proj_with_mqa = nn.Linear(d, self.rotated + self.rank, bias=bias)
+        self.kv_a_layernorm = RMSNorm(self.rank, 1e-6)
+        self.k_up_proj = ExpertLinear(h, self.key, self.rank)
+        self.v_up_proj = ExpertLinear(h, self.rank, self.value)
+        self.o_proj = nn.Linear(h * self.value, d, bias=bias)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
+        q = self._queries(x, n)
+        rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
+        kv = op.concat([rotated, self.kv_a_layernorm(latent)], dim=-1)
+        out = cache.attend(layer, op.concat([q, kv, kv], dim=-1), self.shape)
+        _, gathered = op.split(op.reshape(out, (n * h, r + c)), [r], axis=-1)
+        return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
+
+    def _queries(self, x: Tensor, n: Any) -> Tensor:
+        """X [n, d] -> [n, h * e], over latents."""
+        h, r = self.shape.heads, self.rotated
+        if self.q_proj is not None:
+            q = self.q_proj(x)
+        else:
+            assert self.q_a_proj and self.q_a_layernorm and self.q_b_proj
+            q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
+        each = op.reshape(q, (n * h, r + self.key))
+        rotated, rest = op.split(each, [r], axis=-1)
+        q = op.concat([rotated, self.k_up_proj.each(rest)], dim=-1)
+        return op.reshape(q, (n, h * (r + self.rank)))
+
+
+def _queries(cfg: LatentConfig) -> RotatedFirst:
+    return RotatedFirst(cfg.qk_nope_head_dim, cfg.qk_rope_head_dim, cfg.paired)
+
+
+def _latents(cfg: LatentConfig) -> RotatedFirst:
+    return RotatedFirst(cfg.kv_lora_rank, cfg.qk_rope_head_dim, cfg.paired)
+
+
+def _whole(cfg: LatentConfig) -> int:
+    return cfg.qk_nope_head_dim + cfg.v_head_dim
+
+
+WEIGHTS = (
+    reorder("self_attn.q_proj.weight", _queries),
+    reorder("self_attn.q_b_proj.weight", _queries),
+    reorder("kv_a_proj_with_mqa.weight", _latents),
+    reorder("kv_a_proj_with_mqa.bias", _latents),
+    heads(
+        "k_up_proj.weight",
+        "kv_b_proj.weight",
+        lambda cfg: (0, cfg.qk_nope_head_dim, _whole(cfg)),
+        transposed=True,
+    ),
+    heads(
+        "v_up_proj.weight",
+        "kv_b_proj.weight",
+        lambda cfg: (cfg.qk_nope_head_dim, _whole(cfg), _whole(cfg)),
+    ),
+    drop("rotary_emb.inv_freq"),
+)
