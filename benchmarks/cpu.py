@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from .busy import busy_cores, warning
 from .drive_llama import Llama, run_child
 from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
 from .rows import ROWS, machine, versions, write_row
-from .shapes import SHAPES
+from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
 DEPTH = 96  # tokens before the first that is measured
 CONTEXT = 2048
@@ -97,10 +98,13 @@ def bandwidth(threads: int) -> float:
     return float(json.loads(run_child(command).text)["bytes_per_s"])
 
 
-def summary(runs: list[dict[str, Any]], load: Workload, speed: float) -> dict[str, Any]:
+def summary(
+    runs: list[dict[str, Any]], load: Workload, speed: float, active: float = 1.0
+) -> dict[str, Any]:
     """Medians of one side's runs.
 
-    `bandwidth_share`: the weights' bytes, once a step, over the CPU's read bandwidth.
+    `bandwidth_share`: the bytes of weights that a token computes, the share `active` of all, once a
+    step, over the CPU's read bandwidth.
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -111,13 +115,16 @@ def summary(runs: list[dict[str, Any]], load: Workload, speed: float) -> dict[st
         "cpu_s": cpu,
     }
     size = next((r["weight_bytes"] for r in runs if "weight_bytes" in r), None)
-    if size and load.tokens:
+    if size and load.tokens and (load.batch == 1 or active == 1.0):
+        size *= active
         result["bandwidth_share"] = size * load.tokens / wall / speed
         result["bandwidth_share_of_cpu_time"] = size * load.tokens / cpu / speed
     return result
 
 
-def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, Any]:
+def compare(
+    ours: Path, llama: Llama, load: Workload, pairs: int, active: float = 1.0
+) -> dict[str, Any]:
     """Run both in turn; the measured part of a row. Ratios above 1: Wherry takes less time."""
     others = busy_cores()
     if said := warning(others):
@@ -128,7 +135,7 @@ def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, A
         runs[0].append(wherry_run(ours, load, llama.threads))
         runs[1].append(llama_run(llama, load))
     speed = max(speed, bandwidth(llama.threads))
-    a, b = (summary(side, load, speed) for side in runs)
+    a, b = (summary(side, load, speed, active) for side in runs)
     return {
         "busy_cores_before": others,
         "warning": said,
@@ -140,10 +147,17 @@ def compare(ours: Path, llama: Llama, load: Workload, pairs: int) -> dict[str, A
     }
 
 
+def active_share(shape: str) -> float:
+    """Share of the matrices' weights that a token computes."""
+    numbers = sum(prod(s) for s in weight_shapes(SHAPES[shape]).values())
+    return 1 - inactive_numbers(SHAPES[shape]) / numbers
+
+
 def main() -> None:
     """Measure the shapes, threads and workloads that are named; write a row for each."""
     parser = argparse.ArgumentParser(description="Wherry beside llama.cpp on this CPU.")
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    usual = [shape for shape in SHAPES if shape not in LARGE]
+    parser.add_argument("--shapes", nargs="+", default=usual, choices=list(SHAPES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
     parser.add_argument("--quant", default="q4f16_1", choices=list(PEERS))
@@ -160,7 +174,7 @@ def main() -> None:
                 row = {"what": load.name, "shape": shape, "threads": threads}
                 row |= {"quant": a.quant, "peer": PEERS[a.quant], "depth": DEPTH, "rows": load.rows}
                 row |= {"machine": machine(), "versions": versions()}
-                row |= compare(compiled, llama, load, a.pairs)
+                row |= compare(compiled, llama, load, a.pairs, active_share(shape))
                 row |= {"making": times}
                 print(write_row(a.rows, row), f"{row['ratio_wall']:.2f} {row['ratio_cpu']:.2f}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import gguf
 import numpy as np
 from safetensors.numpy import save_file
 
-from .shapes import SHAPES, weight_shapes
+from .shapes import LARGE, SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
 GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
@@ -26,10 +27,18 @@ GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
     """Random float16 weights: norms near 1, the rest with deviation 0.02."""
     rng = np.random.default_rng(seed)
+    first: dict[str, np.ndarray] = {}  # an expert's weights, which the others of a layer have, too
     for name, shape in weight_shapes(config).items():
+        of_all = re.sub(r"experts\.\d+", "experts", name)
+        if of_all in first:
+            yield name, first[of_all]
+            continue
         centre, width = (1.0, 0.05) if len(shape) == 1 else (0.0, 0.02)
         values = rng.standard_normal(shape, dtype=np.float32)
-        yield name, (centre + width * values).astype(np.float16)
+        made = (centre + width * values).astype(np.float16)
+        if of_all != name:
+            first[of_all] = made
+        yield name, made
 
 
 def hf_folder(folder: Path, shape: str) -> Path:
@@ -57,7 +66,7 @@ def gguf_file(folder: Path, shape: str, kind: str) -> Path:
 
 
 def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
-    writer = gguf.GGUFWriter(path, config["model_type"])
+    writer = gguf.GGUFWriter(path, _architecture(config))
     describe(writer, config)
     writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
     tensors_for_gguf(writer, config, kind)
@@ -71,16 +80,42 @@ def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str)
     """Give the writer all weights; every matrix is of `kind`, norms are float32."""
     stored = gguf.GGMLQuantizationType[GGUF_TYPES[kind]]
     names = gguf.get_tensor_name_map(
-        gguf.MODEL_ARCH[config["model_type"].upper()], config["num_hidden_layers"]
+        gguf.MODEL_ARCH[_architecture(config).upper()], config["num_hidden_layers"]
     )
     for name, values in tensors(config):
+        if ".experts." in name:
+            _add_experts(writer, config, names, name, values, stored)
+            continue
         short = names.get_name(name, try_suffixes=(".weight",))
         assert short is not None, name
         wide = values.astype(np.float32)
-        if values.ndim == 1:
+        if values.ndim == 1 or name.endswith("mlp.gate.weight"):
             writer.add_tensor(short, wide)
         else:
             writer.add_tensor(short, gguf.quants.quantize(wide, stored), raw_dtype=stored)
+
+
+def _architecture(config: dict[str, Any]) -> str:
+    """As gguf calls it."""
+    return str(config["model_type"]).replace("_", "")
+
+
+def _add_experts(
+    writer: gguf.GGUFWriter,
+    config: dict[str, Any],
+    names: gguf.TensorNameMap,
+    name: str,
+    values: np.ndarray,
+    stored: gguf.GGMLQuantizationType,
+) -> None:
+    """Add the weights of all experts, which are alike, when the first one comes."""
+    if ".experts.0." not in name:
+        return
+    short = names.get_name(name.replace(".experts.0.", ".experts."), try_suffixes=(".weight",))
+    assert short is not None, name
+    one = gguf.quants.quantize(values.astype(np.float32), stored)
+    every = np.ascontiguousarray(np.broadcast_to(one, (config["num_experts"], *one.shape)))
+    writer.add_tensor(short, every, raw_dtype=stored)
 
 
 def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
@@ -97,12 +132,17 @@ def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
+    if experts := config.get("num_experts"):
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
 
 
 def main() -> None:
     """Write the models of the shapes that are named, or of all."""
     parser = argparse.ArgumentParser(description="Write random models of published shapes.")
-    parser.add_argument("shapes", nargs="*", default=list(SHAPES), help=", ".join(SHAPES))
+    usual = [shape for shape in SHAPES if shape not in LARGE]
+    parser.add_argument("shapes", nargs="*", default=usual, help=", ".join(SHAPES))
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER)
     parser.add_argument("--gguf", nargs="*", default=["q4_0"], choices=list(GGUF_TYPES))
     arguments = parser.parse_args()

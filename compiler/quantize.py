@@ -146,7 +146,6 @@ class StoredExpertLinear(_Stored):
         out = Tensor.placeholder([rows, width], self.dtype)
         return op.tensor_ir_op(func, "expert_linear", args, out)
 
-
     def each(self, x: Tensor) -> Tensor:
         """X [n * experts, columns] -> [n * experts, rows], one after the other, without a choice."""
         func = expert_linear_reference(

@@ -9,7 +9,23 @@ from typing import Any, Literal
 from .config import read_config
 from .rope import InverseFrequencies, RopeConfig, inv_freq
 from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import Groups, Pairs, RotatedFirst, Word, concat, drop, heads, rename, reorder, spare_layers, split, stack, tie, transpose, unpack
+from .weights import (
+    Groups,
+    Pairs,
+    RotatedFirst,
+    Word,
+    concat,
+    drop,
+    heads,
+    rename,
+    reorder,
+    spare_layers,
+    split,
+    stack,
+    tie,
+    transpose,
+    unpack,
+)
 
 __all__ = [
     "Architecture",

@@ -67,6 +67,4 @@ WEIGHTS = (
     spare_layers("model.layers.*.*", "num_nextn_predict_layers"),
 )
 
-ARCH = Architecture(
-    name="deepseek_v2", config=DeepseekV2Config, model=CausalLM, weights=WEIGHTS
-)
+ARCH = Architecture(name="deepseek_v2", config=DeepseekV2Config, model=CausalLM, weights=WEIGHTS)

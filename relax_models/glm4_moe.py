@@ -79,6 +79,7 @@ class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
     """Fields of config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
+    head_dim: Size | None = 128  # the default sizes of transformers give no whole number
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
     n_shared_experts: Few = 1

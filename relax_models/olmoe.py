@@ -52,6 +52,4 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-ARCH = Architecture(
-    name="olmoe", config=OlmoeConfig, model=CausalLM, weights=(*STACKED, *WEIGHTS)
-)
+ARCH = Architecture(name="olmoe", config=OlmoeConfig, model=CausalLM, weights=(*STACKED, *WEIGHTS))

@@ -25,6 +25,14 @@ class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
     num_experts: Count = 60
     qkv_bias: bool = True
 
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """A window of 0 tokens is none."""
+        if given.get("sliding_window") != 0:
+            return given
+        given = {name: value for name, value in given.items() if name != "sliding_window"}
+        return given | {"use_sliding_window": False}
+
     def is_windowed(self, layer: int) -> bool:
         """Every other one of the lower layers."""
         return layer % 2 == 0 and layer < self.max_window_layers

@@ -177,7 +177,19 @@ class Reorder:
     order: Callable[[Any], Order]
 
 
-Word = Concat | Stack | Unpack | Heads | Split | Transpose | Rename | Tie | Drop | SpareLayers | Reorder
+Word = (
+    Concat
+    | Stack
+    | Unpack
+    | Heads
+    | Split
+    | Transpose
+    | Rename
+    | Tie
+    | Drop
+    | SpareLayers
+    | Reorder
+)
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:

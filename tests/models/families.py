@@ -288,9 +288,7 @@ CASES |= {
         nightly=True,
     ),
     "deepseek_v3": Case("deepseek_v3", LATENT),
-    "deepseek_v3-halves": Case(
-        "deepseek_v3", {**LATENT, "rope_interleave": False}, nightly=True
-    ),
+    "deepseek_v3-halves": Case("deepseek_v3", {**LATENT, "rope_interleave": False}, nightly=True),
 }
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.nightly if case.nightly else ())

@@ -68,7 +68,9 @@ def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
 
 def _weight_name(name: str) -> str:
     """What we call a parameter: those of all experts in one have no suffix."""
-    return f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
+    return (
+        f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
+    )
 
 
 @dataclass

@@ -44,8 +44,12 @@ def test_route(here, name):
 
 
 SPECS = [
-    ExpertLinearSpec(experts=6, top_k=3, out_features=48, in_features=64, scheme="f32", gate="silu"),
-    ExpertLinearSpec(experts=6, top_k=3, out_features=40, in_features=44, scheme="f32", combined=True),
+    ExpertLinearSpec(
+        experts=6, top_k=3, out_features=48, in_features=64, scheme="f32", gate="silu"
+    ),
+    ExpertLinearSpec(
+        experts=6, top_k=3, out_features=40, in_features=44, scheme="f32", combined=True
+    ),
     ExpertLinearSpec(
         experts=4, top_k=2, out_features=24, in_features=40, scheme="f32", gate="clamped", bias=True
     ),
@@ -56,7 +60,9 @@ SPECS = [
     ExpertLinearSpec(
         experts=5, top_k=2, out_features=320, in_features=512, scheme="f32", combined=True
     ),
-    ExpertLinearSpec(experts=3, top_k=3, out_features=40, in_features=32, scheme="f32", routed=False),
+    ExpertLinearSpec(
+        experts=3, top_k=3, out_features=40, in_features=32, scheme="f32", routed=False
+    ),
 ]
 FORMATS = [("f32", None), ("f16", None), ("q4", "float16"), ("q8", "float32")]
 

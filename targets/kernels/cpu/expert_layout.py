@@ -103,4 +103,3 @@ def _pack_floats(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
         T.buffer_store(b["packed"], value, [p // 2, k, p % 2 * PANEL + c])
 
     _each_panel(spec, emit, spec.in_features)
-

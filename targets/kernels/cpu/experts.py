@@ -134,9 +134,7 @@ class _Emitter:
         with T.serial(T.min(STRIP * 2 * PANEL, width - begin)) as c:
             T.buffer_store(self.b["y"], T.float32(0), [row, begin + c])
 
-    def _tile(
-        self, tile: Any, first: Any, expert: Any, unit: Any, height: int, begin: Any
-    ) -> None:
+    def _tile(self, tile: Any, first: Any, expert: Any, unit: Any, height: int, begin: Any) -> None:
         """Emit the results of `height` slots from the begin-th of an expert on."""
         spec = self.spec
         with T.sblock("slots"):

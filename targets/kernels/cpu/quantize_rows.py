@@ -67,9 +67,7 @@ def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> Non
         _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], out, zero, exact, row, g)
 
 
-def _quantize(
-    halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any, g: Any
-) -> None:
+def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any, g: Any) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
     scale, inverse = (_exact if exact else _power_of_two)(largest)

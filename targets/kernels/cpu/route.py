@@ -159,9 +159,7 @@ class _Row:
             before = T.sblock_alloc_buffer((1,), "int32")
             T.buffer_store(before, T.int32(0), [0])
             with T.serial(groups) as k:
-                wins = T.Or(
-                    of_groups[k] > of_groups[g], T.And(of_groups[k] == of_groups[g], k < g)
-                )
+                wins = T.Or(of_groups[k] > of_groups[g], T.And(of_groups[k] == of_groups[g], k < g))
                 T.buffer_store(before, before[0] + T.Select(wins, T.int32(1), T.int32(0)), [0])
             with T.If(before[0] >= spec.kept_groups), T.Then(), T.serial(size) as k:
                 T.buffer_store(self.choice, T.float32(LEAST), [g * size + k])

@@ -130,8 +130,10 @@ def _emit(
         _launch_few(linear, sizes["s"])
         return
     n = sizes["n"]
-    few = partial(_launch_combined, linear, n) if spec.combined else partial(
-        _launch_few, linear, n * spec.top_k
+    few = (
+        partial(_launch_combined, linear, n)
+        if spec.combined
+        else partial(_launch_few, linear, n * spec.top_k)
     )
     e.choose(few_slots(n, spec.experts, spec.top_k), few, lambda: _launch_many(linear, n))
 
@@ -240,9 +242,7 @@ class _ExpertTile(Tile):
         """Emit: the expert of a tile, its first place in `slots`, and how many are its own."""
         spec, starts = self.linear.spec, self.linear.b["starts"]
         edges = e.shared((spec.experts + 1,), "int32")
-        e.over(
-            spec.experts + 1, threads, thread, lambda i: T.buffer_store(edges, starts[i], [i])
-        )
+        e.over(spec.experts + 1, threads, thread, lambda i: T.buffer_store(edges, starts[i], [i]))
         e.barrier()
         expert, begin, count, seen = (e.Variable(T.int32(0)) for _ in range(4))
         with T.serial(spec.experts) as i:

@@ -87,9 +87,7 @@ class _Row:
         one, spec = T.float32(1), self.spec
         if spec.score == "softmax":
             largest = self._fold(LEAST, lambda m, i: T.max(m, self.scores[i]))
-            self._each(
-                lambda i: T.buffer_store(self.choice, T.exp(self.scores[i] - largest), [i])
-            )
+            self._each(lambda i: T.buffer_store(self.choice, T.exp(self.scores[i] - largest), [i]))
             total = self._fold(0.0, lambda s, i: s + self.choice[i])
             self._each(lambda i: T.buffer_store(self.scores, self.choice[i] / total, [i]))
         else:
@@ -154,7 +152,9 @@ class _Row:
             T.buffer_store(chosen, T.if_then_else(before.value < spec.top_k, yes, no), [i])
 
         self._each(rank)
-        total = self._fold(0.0, lambda s, i: T.if_then_else(chosen[i] == yes, s + self.scores[i], s))
+        total = self._fold(
+            0.0, lambda s, i: T.if_then_else(chosen[i] == yes, s + self.scores[i], s)
+        )
 
         def put(i: Any) -> None:
             place = e.Variable(none)
