@@ -129,15 +129,16 @@ class StoredExpertLinear(_Stored):
         Combined: x [n * K, columns] -> [n, rows], a row's sum by the weights of its experts.
         """
         top_k = int(chosen.ids.shape[1])
-        made = {"gate": gate, "combined": combined, "bias": self.bias is not None}
-        if gate == "clamped":
-            made |= {"alpha": alpha, "limit": limit}
         func = expert_linear_reference(
             self.scheme,
             (self.experts, self.rows, self.columns),
             self.dtype,
             top_k=top_k,
-            **made,
+            gate=gate,
+            alpha=alpha if gate == "clamped" else 1.0,
+            limit=limit if gate == "clamped" else 0.0,
+            bias=self.bias is not None,
+            combined=combined,
         )
         width = self.rows // 2 if gate else self.rows
         rows = chosen.ids.shape[0] if combined else chosen.slots.shape[0]
@@ -147,7 +148,7 @@ class StoredExpertLinear(_Stored):
         return op.tensor_ir_op(func, "expert_linear", args, out)
 
     def each(self, x: Tensor) -> Tensor:
-        """X [n * experts, columns] -> [n * experts, rows], one after the other, without a choice."""
+        """X [n * experts, columns] -> [n * experts, rows]: row i by the weights of i % experts."""
         func = expert_linear_reference(
             self.scheme,
             (self.experts, self.rows, self.columns),

@@ -59,6 +59,8 @@ def mxfp4(blocks: NDArray[np.uint8], scales: NDArray[np.uint8]) -> NDArray[np.fl
     """
     pairs = np.stack([FP4[blocks & 15], FP4[blocks >> 4]], -1)  # [..., groups, 16, 2]
     exponents = scales.astype(np.int32) - _BIAS
-    weights = np.ldexp(pairs.reshape(*scales.shape, 32), exponents[..., None])
+    weights: NDArray[np.float32] = np.ldexp(
+        pairs.reshape(*scales.shape, 32), exponents[..., None]
+    ).astype(np.float32, copy=False)
     weights[scales == 255] = np.nan
-    return weights.reshape(*scales.shape[:-1], -1).astype(np.float32, copy=False)
+    return weights.reshape(*scales.shape[:-1], -1)

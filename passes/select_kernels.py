@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
@@ -83,6 +83,10 @@ class _Computed:
         self.inputs = 0
 
 
+def _wants_memory(answer: Any) -> TypeGuard[Fused]:
+    return hasattr(answer, "scratch")
+
+
 class _PackedWeight:
     """Stored parameters, and the variables that `forward` has in their place."""
 
@@ -123,15 +127,16 @@ class _Rewriter(PyExprMutator):
         answer = self.answers[name]
         if answer is None:
             return call
-        if hasattr(answer, "scratch"):
+        if _wants_memory(answer):
             var = self.builder_.add_func(answer.compute, f"{name}_kernel")
             sizes = {"n": call.ty_args[0].shape[0]}
             return with_scratch(self.builder_, var, answer, args, call.ty_args[0], sizes)
         if isinstance(answer, tirx.PrimFunc):
             compute = answer
         else:
-            args[answer.inputs :] = self._packed(args[answer.inputs :], answer).variables
-            compute = answer.compute
+            packed = cast("Packed", answer)
+            args[packed.inputs :] = self._packed(args[packed.inputs :], packed).variables
+            compute = packed.compute
         var = self.builder_.add_func(compute, f"{name}_kernel")
         return relax.Call(
             call.op, [var, relax.Tuple(args), *call.args[2:]], call.attrs, call.ty_args

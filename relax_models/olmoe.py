@@ -1,4 +1,4 @@
-"""OLMoE mixtures of experts: Llama's block with norms over all heads, and experts in every layer."""
+"""OLMoE mixtures of experts: norms over all heads of q and of k, experts in every layer."""
 
 from __future__ import annotations
 

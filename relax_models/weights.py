@@ -4,9 +4,9 @@ A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weigh
 before it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star
 matches one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
 
-A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `tie` that matches it, then each
-`rename`, in order, is applied to the checkpoint names that this gave. A name that no word mentions
-is its own source. Every checkpoint tensor has to be used, or named by `drop`.
+A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `tie` that matches it, then
+each `rename`, in order, is applied to the checkpoint names that this gave. A name that no word
+mentions is its own source. Every checkpoint tensor has to be used, or named by `drop`.
 """
 
 from __future__ import annotations

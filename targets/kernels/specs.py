@@ -281,7 +281,7 @@ class AttentionSpec(_Record):
     """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
 
     With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
-    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `sinks` each head
+    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `sinks` a head
     has one more score, sinks[head], whose weight goes to nothing.
     """
 

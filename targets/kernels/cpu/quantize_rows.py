@@ -38,7 +38,7 @@ class Int8Rows:
 
 
 def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
-    """Weights' scales, a float32 vector, times that of a row's group; `stored` is what a row's scales have."""
+    """Weights' scales, a float32 vector, times that of a row's group, as `stored` for it."""
     if exact:
         return weight_scale * v.splat(T.reinterpret("float32", stored), lanes)
     bits = T.reinterpret(v.int_type(lanes), weight_scale)
@@ -83,7 +83,7 @@ def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:
-    """What a scale is kept as, and the inverse of the least power of two that is no less than largest/127."""
+    """The stored scale and the inverse of the least power of two that is at least largest / 127."""
     bits = T.reinterpret("int32", largest * T.float32(1 / 127))
     exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
     exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
@@ -92,7 +92,7 @@ def _power_of_two(largest: Any) -> tuple[Any, Any]:
 
 
 def _exact(largest: Any) -> tuple[Any, Any]:
-    """What a scale is kept as, and the inverse of largest / 127."""
+    """The stored scale, and the inverse of largest / 127."""
     scale = v.let(largest * T.float32(1 / 127))
     scale = v.let(T.max(T.min(scale, T.float32(2.0**MOST)), T.float32(2.0**-MOST)))
     return T.reinterpret("int32", scale), v.let(T.float32(1) / scale)

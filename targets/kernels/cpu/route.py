@@ -7,7 +7,6 @@ depends on another. Chosen ones are then met in ascending order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T

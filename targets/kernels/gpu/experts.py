@@ -1,4 +1,4 @@
-"""Linears of experts on GPUs, from portable weights [E, N, ...]: see `linear` for the order of sums.
+"""Linears of experts on GPUs, from portable weights; `linear` has the order of sums.
 
 With few slots an expert, each slot goes to blocks of its own, as one row of `few_rows`. With many,
 `route` has sorted them, and a tile of `many_rows` has slots of one expert. What a row's experts
@@ -203,7 +203,7 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 
 def _launch_many(linear: _Linear, n: Any) -> None:
     """Emit tiles of slots of one expert, and the sums of rows."""
-    spec, plan, b = linear.spec, linear.plan, linear.b
+    spec, plan = linear.spec, linear.plan
     threads = min(256, linear.limits.threads_per_block)
     rows = ROWS_A_THREAD * threads // SIDE
     slots = n * spec.top_k
