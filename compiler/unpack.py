@@ -58,7 +58,7 @@ def mxfp4(blocks: NDArray[np.uint8], scales: NDArray[np.uint8]) -> NDArray[np.fl
     Exact; where a scale is not a number, so are its weights.
     """
     pairs = np.stack([FP4[blocks & 15], FP4[blocks >> 4]], -1)  # [..., groups, 16, 2]
-    exponents = scales.astype(np.int32) - _BIAS
+    exponents = np.where(scales == 255, 0, scales.astype(np.int32) - _BIAS)
     weights: NDArray[np.float32] = np.ldexp(
         pairs.reshape(*scales.shape, 32), exponents[..., None]
     ).astype(np.float32, copy=False)

@@ -47,6 +47,7 @@ class Packed:
     weights = (((2, 2), "float32"),)
     pack = transpose
     compute = fast
+    inputs = 1
 
 
 class Kernels:
