@@ -60,10 +60,26 @@ def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
     with torch.no_grad():
         for name, p in model.named_parameters():
             if scheme.quantizes(_weight_name(name), tuple(p.shape)):
-                decoded = scheme.decode(scheme.encode(p.numpy()), p.shape[-1])
-                p.copy_(torch.from_numpy(decoded))
+                p.copy_(_rounded(name, p, model.config, scheme))
             else:
                 p.copy_(p.half().float() if scheme.float_dtype == "float16" else p)
+
+
+def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.Tensor:
+    """What is left of a weight, quantized along the axis that we quantize it along."""
+
+    def left(w: torch.Tensor) -> torch.Tensor:
+        decoded = scheme.decode(scheme.encode(w.contiguous().numpy()), w.shape[-1])
+        return torch.from_numpy(decoded)
+
+    if config.model_type == "gpt_oss" and "experts" in name:  # [E, in, out]
+        return left(p.transpose(1, 2)).transpose(1, 2)
+    if "kv_b_proj" in name:  # the keys' part of a head is used transposed
+        heads = p.reshape(config.num_attention_heads, -1, p.shape[-1])
+        keys, values = heads.split([config.qk_nope_head_dim, config.v_head_dim], 1)
+        keys = left(keys.transpose(1, 2)).transpose(1, 2)
+        return torch.cat([keys, left(values)], 1).reshape(p.shape)
+    return left(p)
 
 
 def _weight_name(name: str) -> str:
