@@ -221,6 +221,7 @@ def expert_linear_reference(
         "limit": limit,
         "bias": bias,
         "combined": combined,
+        "residual": False,
         "routed": routed,
     }
     return expert_linear(spec, scheme, _placeholders(scheme, *shape), dtype)

@@ -27,6 +27,7 @@ from tvm_ffi import structural_equal
 from wherry.tags import tag, tag_of
 
 from .kernels import Fused, Kernels, is_tir_call, rewritten, with_scratch
+from .uses import uses_of
 
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
 ADD = ir.Op.get("relax.add")
@@ -72,7 +73,7 @@ class _Rewriter(PyExprMutator):
         self.uses: dict[relax.Var, int] = {}
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
-        self.uses = _uses(func)
+        self.uses = uses_of(func)
         return super().visit_function_(func)
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
@@ -162,18 +163,3 @@ class _Rewriter(PyExprMutator):
     def _tagged(self, answer: Fused, spec: str) -> tirx.PrimFunc:
         """The kernel, for later passes to know what it computes."""
         return tag(answer.compute, "fused_linear", json.loads(spec))
-
-
-def _uses(func: relax.Function) -> dict[relax.Var, int]:
-    """How often each variable is read."""
-    uses: dict[relax.Var, int] = {}
-
-    def count(expr: relax.Expr) -> None:
-        if isinstance(expr, relax.Var):
-            uses[expr] = uses.get(expr, 0) + 1
-
-    for block in func.body.blocks:
-        for binding in block.bindings:
-            relax.analysis.post_order_visit(binding.value, count)
-    relax.analysis.post_order_visit(func.body.body, count)
-    return uses

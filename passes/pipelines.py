@@ -17,6 +17,7 @@ from tvm import IRModule, ir, relax, tirx
 from .attach_bounds import AttachBounds
 from .bound_results import BoundResults
 from .fuse_attention import FuseAttention
+from .fuse_experts import FuseExperts
 from .fuse_linear import FuseLinear
 from .fuse_norm import FuseNorm
 from .fuse_swiglu import FuseSwiGLU
@@ -52,6 +53,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
             [
                 FuseSwiGLU(),
                 FuseLinear(kernels),
+                FuseExperts(kernels),
                 FuseAttention(kernels),
                 FuseNorm(),
                 *narrowed,

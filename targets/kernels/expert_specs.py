@@ -79,6 +79,7 @@ class ExpertLinearSpec(_Record):
     limit: float = 7.0
     bias: bool = False  # [E, N], float32
     combined: bool = False
+    residual: bool = False  # combined: a tensor of y's shape, after the weights, is added to y
     routed: bool = True
 
     def __post_init__(self) -> None:
@@ -88,6 +89,8 @@ class ExpertLinearSpec(_Record):
             raise ValueError(f"gate {self.gate!r} is not one of {get_args(GateName)}")
         if self.gate and (self.combined or self.out_features % 2):
             raise ValueError(f"a gate needs an even out_features, found {self.out_features}")
+        if self.residual and not self.combined:
+            raise ValueError("a residual is added to what is combined")
         if self.top_k > self.experts:
             raise ValueError(f"top_k {self.top_k} is more than the {self.experts} experts")
         if not self.routed and (self.combined or self.gate or self.top_k != self.experts):

@@ -115,7 +115,8 @@ class KernelSet(Protocol):
         """A linear of each slot with the weights of its expert; none or both of this and `route`.
 
         (x, ids, starts and slots if routed, weights [n, K] if combined, bias [E, N] if the spec has
-        it, *packed or *portable, y, scratch).
+        it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual
+        where an addition is not a launch.
         """
         ...
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -60,6 +58,7 @@ CASES = [
         scheme="q4",
         scale_dtype="float32",
         combined=True,
+        residual=True,
     ),
     ExpertLinearSpec(
         experts=4,
@@ -88,7 +87,7 @@ CASES = [
 @pytest.mark.parametrize("spec", CASES, ids=lambda s: f"{s.out_features}x{s.in_features}")
 def test_expert_linear(build, spec):
     rng = np.random.default_rng(spec.out_features)
-    kernel = KERNELS.expert_linear(replace(spec))
+    kernel = KERNELS.expert_linear(spec)
     compute = build(kernel.compute if spec.combined else kernel)
     bank = Bank.of(rng, spec)
     ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(ROWS)])
@@ -96,16 +95,19 @@ def test_expert_linear(build, spec):
     shares = rng.uniform(0.1, 1, ids.shape).astype("float32")
     each = 1 if spec.shared_rows else spec.top_k  # rows of x
     x = rng.standard_normal((ROWS, each, spec.in_features)).astype("float32")
+    residual = rng.standard_normal((ROWS, spec.out_features)).astype("float32")
 
     def run(some):
         n = len(ids[some])
         given = arguments(spec, bank, x[some].reshape(n * each, -1), ids[some], shares[some])
         scratch = np.zeros((n * spec.top_k, spec.out_features), "float32")
-        made = [*given, *bank.stored, empty(spec, n), *([scratch] if spec.combined else [])]
-        return compute(*made)[len(given) + len(bank.stored)].reshape(n, -1)
+        given += [*bank.stored, *([residual[some]] if spec.residual else [])]
+        made = [*given, empty(spec, n), *([scratch] if spec.combined else [])]
+        return compute(*made)[len(given)].reshape(n, -1)
 
     y = run(slice(None))
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
+    expected = expected + residual if spec.residual else expected
     assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < 3e-6
     # Few rows and many go to different kernels: the same bits.
     for some in (slice(0, 1), slice(4, 9), rng.permutation(ROWS)):

@@ -7,7 +7,7 @@ from tvm import ir, relax
 
 from wherry.compiler.build import Deployment
 from wherry.compiler.export import export
-from wherry.models import olmoe
+from wherry.models import qwen3_moe
 from wherry.models.arch import RopeConfig
 from wherry.passes.pipelines import PipelineInputs, phases
 from wherry.quant.scheme import find as find_scheme
@@ -18,24 +18,29 @@ from .test_gpu_launches import DECODE, calls, total
 from .test_gpu_sources import demands
 
 pytestmark = pytest.mark.cpu
-LAYERS = 16  # as OLMoE 1B-7B has
+LAYERS = 16
+# A layer: qkv, attention, the output's linear, a norm, router, choice, gate and up, down.
+BROWSER, NATIVE = 7, 8
 
 
 def lowered(preset):
     """The module before the link phase."""
-    cfg = olmoe.OlmoeConfig(
-        hidden_size=2048,
-        intermediate_size=1024,
+    cfg = qwen3_moe.Qwen3MoeConfig(
+        hidden_size=1024,
+        intermediate_size=96,
+        moe_intermediate_size=512,
         num_hidden_layers=LAYERS,
         num_attention_heads=16,
+        num_key_value_heads=4,
+        head_dim=64,
         vocab_size=100,
         rope=RopeConfig(),
         num_experts=64,
         num_experts_per_tok=8,
+        tie_word_embeddings=True,
     )
-    program = export(
-        olmoe.ARCH, cfg, find_scheme("q4f16_1"), dtype="float32", kv_dtype="float32"
-    )
+    arch, scheme = qwen3_moe.ARCH, find_scheme("q4f16_1")
+    program = export(arch, cfg, scheme, dtype="float32", kv_dtype="float32")
     bounds = program.bounds(Deployment(context=512).bounds())
     mod = program.mod
     for phase, passes in phases(
@@ -43,13 +48,21 @@ def lowered(preset):
     ):
         if phase != "link":
             mod = ir.transform.Sequential(list(passes))(mod)
-    return relax.transform.RewriteDataflowReshape()(mod)
+    return relax.transform.RewriteDataflowReshape()(mod)  # the first of the link phase: views
 
 
-def test_launches_of_a_token():
+def test_a_token_takes_few_launches():
     mod = lowered(find("webgpu"))
-    from collections import Counter
-    from .test_gpu_launches import grids
-    print(Counter((str(len(grids(f,t,DECODE))), tuple(str(x.shape) for x in t)) for f,t in calls(mod)))
-    print(total(mod, DECODE))
-    assert 0
+    assert total(mod, DECODE) == BROWSER * LAYERS + 4 <= 120
+    kernels = {hash(func): func for func, _ in calls(mod)}.values()
+    found = [part for func in kernels for part in demands(func)]
+    assert max(buffers for buffers, _ in found) <= webgpu.LIMITS.storage_buffers
+    assert max(shared for _, shared in found) <= webgpu.LIMITS.shared_memory_bytes
+
+
+def test_a_prompt_sorts_its_rows_and_adds_up_its_slots():
+    """Beside what every model launches more: a sort, and the sum of each row, a layer."""
+    mod = lowered(find("opencl"))
+    assert total(mod, DECODE) == NATIVE * LAYERS + 4
+    few, many = (total(mod, DECODE | {"n": n}) for n in (32, 33))  # 256 slots are few
+    assert many - few == 2 * LAYERS

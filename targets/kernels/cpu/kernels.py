@@ -88,9 +88,9 @@ class CpuKernels:
         """Any number of experts."""
         return route(spec, self.isa)
 
-    def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear:
-        """All schemes."""
-        return expert_linear(spec, self.isa)
+    def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
+        """All schemes; None with a residual, which goes with the norm after it."""
+        return None if spec.residual else expert_linear(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Vectorise, and use all threads, where that is possible and pays."""

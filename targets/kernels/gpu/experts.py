@@ -52,6 +52,7 @@ def _parameters(spec: ExpertLinearSpec) -> list[e.Parameter]:
         *([("weights", ("n", k), "float32")] if spec.combined else []),
         *([("bias", (count, spec.out_features), "float32")] if spec.bias else []),
         *((f"w{i}", (count, *shape), dtype) for i, (shape, dtype) in enumerate(stored)),
+        *([("residual", ("n", spec.out_features), "float32")] if spec.residual else []),
         ("y", ("n" if spec.combined else "t", spec.width), "float32"),
         *([("each", ("t", spec.out_features), "float32")] if spec.combined else []),
     ]
@@ -104,6 +105,10 @@ class _Linear:
         """Whose weights a slot takes."""
         row, k = e.div(slot, self.spec.top_k), e.mod(slot, self.spec.top_k)
         return e.let(self.b["ids"][row, k]) if self.spec.routed else e.let(k)
+
+    def before(self, row: Any, column: Any) -> Any:
+        """What the experts of a row are added to."""
+        return self.b["residual"][row, column] if self.spec.residual else T.float32(0)
 
     def result(self, expert: Any, column: Any, sums: list[Any]) -> Any:
         """What a slot gives, of the sums of a column (two with a gate)."""
@@ -179,7 +184,8 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 
             def store(_: int, column: Any, sums: list[Any]) -> None:
                 def add() -> None:
-                    so_far = T.if_then_else(turn == 0, T.float32(0), b["y"][row, column])
+                    start = linear.before(row, column)
+                    so_far = T.if_then_else(turn == 0, start, b["y"][row, column])
                     value = linear.result(expert, column, sums)
                     e.store(b["y"], e.fma(weight, value, e.let(so_far)), row, column)
 
@@ -218,47 +224,45 @@ def _launch_many(linear: _Linear, n: Any) -> None:
 
 
 class _ExpertTile(Tile):
-    """A tile whose rows are slots of one expert; beyond the last tile there is work for nobody."""
+    """A tile whose rows are slots of one expert; beyond the last tile there is work for nobody.
+
+    Its operands fill the shared memory that every device has: places of slots are read again.
+    """
 
     def __init__(
         self, linear: _Linear, rows: int, threads: int, block: Any, tile: Any, thread: Any
     ) -> None:
         self.linear = linear
-        expert, begin, count = self._place(rows, threads, tile, thread)
-        tensors = linear.operands(expert)
+        self.expert, self.begin, count = self._place(rows, tile)
+        tensors = linear.operands(self.expert)
         super().__init__(linear.plan, tensors, count, rows, threads, block, T.int32(0), thread)
-        self.expert = expert
-        self.slots = e.shared((rows,), "int32")
+        per_row = linear.spec.top_k if linear.spec.shared_rows else 1
+        self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
 
-        def load(i: Any) -> None:
-            last = linear.b["x"].shape[0] * (linear.spec.top_k if linear.spec.shared_rows else 1)
-            at = T.min(begin + T.min(i, T.max(count - 1, 0)), T.Cast("int32", last) - 1)
-            T.buffer_store(self.slots, linear.b["slots"][at], [i])
-
-        e.over(rows, threads, thread, load)
-        e.barrier()
-
-    def _place(self, rows: int, threads: int, tile: Any, thread: Any) -> tuple[Any, Any, Any]:
+    def _place(self, rows: int, tile: Any) -> tuple[Any, Any, Any]:
         """Emit: the expert of a tile, its first place in `slots`, and how many are its own."""
-        spec, starts = self.linear.spec, self.linear.b["starts"]
-        edges = e.shared((spec.experts + 1,), "int32")
-        e.over(spec.experts + 1, threads, thread, lambda i: T.buffer_store(edges, starts[i], [i]))
-        e.barrier()
+        starts = self.linear.b["starts"]
         expert, begin, count, seen = (e.Variable(T.int32(0)) for _ in range(4))
-        with T.serial(spec.experts) as i:
-            own = e.let(edges[i + 1] - edges[i])
+        with T.serial(self.linear.spec.experts) as i:
+            first = e.let(starts[i])
+            own = e.let(starts[i + 1] - first)
             before = e.let(seen.value)
             seen.set(before + T.truncdiv(own + rows - 1, rows))
             skipped = e.let((tile - before) * rows)
             here = e.let(T.And(tile >= before, tile < seen.value))
             expert.set(T.if_then_else(here, i, expert.value))
-            begin.set(T.if_then_else(here, edges[i] + skipped, begin.value))
+            begin.set(T.if_then_else(here, first + skipped, begin.value))
             count.set(T.if_then_else(here, T.min(own - skipped, rows), count.value))
         return expert.value, begin.value, count.value
 
+    def slot(self, tile_row: Any) -> Any:
+        """Emit the slot of a row of the tile; some slot where there is none."""
+        inside = T.min(tile_row, T.max(self.m - 1, 0))
+        return e.let(self.linear.b["slots"][e.let(T.min(self.begin + inside, self.last))])
+
     def x_row(self, tile_row: Any) -> Any:
         """Of the slot."""
-        return self.linear.x_row(e.let(self.slots[tile_row]))
+        return self.linear.x_row(self.slot(tile_row))
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
         """Where the slot's result goes."""
@@ -267,7 +271,7 @@ class _ExpertTile(Tile):
 
         def store() -> None:
             value = linear.result(self.expert, column, sums)
-            e.store(out, value, e.let(self.slots[tile_row]), column)
+            e.store(out, value, self.slot(tile_row), column)
 
         e.when(tile_row < self.m, store)
 
@@ -281,7 +285,7 @@ def _launch_sums(linear: _Linear, n: Any) -> None:
         column = e.let(block * threads + thread)
 
         def add() -> None:
-            total = e.Variable(T.float32(0))
+            total = e.Variable(linear.before(row, column))
             with T.serial(spec.top_k) as k:
                 each = e.let(b["each"][row * spec.top_k + k, column])
                 total.set(e.fma(b["weights"][row, k], each, total.value))
