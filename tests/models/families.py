@@ -190,6 +190,7 @@ CASES |= {
             "use_sliding_window": True,
             "sliding_window": 21,
         },
+        nightly=True,
     ),
     "olmoe": Case(
         "olmoe",
@@ -213,6 +214,7 @@ CASES |= {
                 "original_max_position_embeddings": 128,
             },
         },
+        nightly=True,
     ),
     "granitemoe": Case(
         "granitemoe",
@@ -228,10 +230,12 @@ CASES |= {
     "granitemoeshared": Case(
         "granitemoeshared",
         {"num_local_experts": 5, "shared_intermediate_size": 48, "attention_multiplier": 0.3},
+        nightly=True,
     ),
     "glm4_moe": Case(
         "glm4_moe",
         {**GROUPED, "head_dim": 16, "attention_bias": True, "use_qk_norm": True},
+        nightly=True,
     ),
     "dots1": Case(
         "dots1",

@@ -12,10 +12,14 @@ from .expert_cases import ROUTES, Bank, arguments, empty, route, slots_of
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
+NIGHTLY = pytest.mark.nightly
 ROWS = 61  # many slots an expert in all cases
 
 
-@pytest.mark.parametrize("name", ["normalized", "sigmoid-groups", "sparsemixer"])
+@pytest.mark.parametrize(
+    "name",
+    ["sigmoid-groups", *(pytest.param(r, marks=NIGHTLY) for r in ("normalized", "sparsemixer"))],
+)
 def test_route(build, name):
     spec = ROUTES[name]
     rng = np.random.default_rng(len(name))
@@ -84,7 +88,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("spec", CASES, ids=lambda s: f"{s.out_features}x{s.in_features}")
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(s, marks=NIGHTLY if s.scheme == "f32" else ()) for s in CASES],
+    ids=lambda s: f"{s.out_features}x{s.in_features}",
+)
 def test_expert_linear(build, spec):
     rng = np.random.default_rng(spec.out_features)
     kernel = KERNELS.expert_linear(spec)

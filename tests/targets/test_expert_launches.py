@@ -18,7 +18,7 @@ from .test_gpu_launches import DECODE, calls, total
 from .test_gpu_sources import demands
 
 pytestmark = pytest.mark.cpu
-LAYERS = 16
+LAYERS = 3
 # A layer: qkv, attention, the output's linear, a norm, router, choice, gate and up, down.
 BROWSER, NATIVE = 7, 8
 
@@ -53,7 +53,8 @@ def lowered(preset):
 
 def test_a_token_takes_few_launches():
     mod = lowered(find("webgpu"))
-    assert total(mod, DECODE) == BROWSER * LAYERS + 4 <= 120
+    assert total(mod, DECODE) == BROWSER * LAYERS + 4
+    assert BROWSER * 16 + 4 <= 120  # a model of 16 layers is within a browser's budget
     kernels = {hash(func): func for func, _ in calls(mod)}.values()
     found = [part for func in kernels for part in demands(func)]
     assert max(buffers for buffers, _ in found) <= webgpu.LIMITS.storage_buffers
