@@ -13,7 +13,7 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
 
 Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
 `problems` is optional. `DEFAULTS` (optional) has what fields are that are absent, not null.
-`SPELLINGS` (optional) has other names of fields, and ours. `prepared` (optional, a static method
+`ALIASES` (optional) has other names of fields, and ours. `prepared` (optional, a static method
 from dict to dict) makes one spelling of several. A
 `RopeConfig` of another name than `rope` is read from NAME_parameters. `ACCEPTED` (optional) names
 fields that are not read but must have one of these values, if present; of a list, each element.
@@ -97,7 +97,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     given = {name: value for name, value in hf.items() if value is not None}
     defaults: Mapping[str, Any] = getattr(cls, "DEFAULTS", {})
     given |= {name: value for name, value in defaults.items() if name not in hf}
-    given = _spelled_as_ours(given, getattr(cls, "SPELLINGS", {}), problems)
+    given = _by_our_names(given, getattr(cls, "ALIASES", {}), problems)
     given = getattr(cls, "prepared", dict)(given)
     declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
     hints = get_type_hints(cls, include_extras=True)
@@ -139,7 +139,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     return config
 
 
-def _spelled_as_ours(
+def _by_our_names(
     given: dict[str, Any], spellings: Mapping[str, str], problems: list[str]
 ) -> dict[str, Any]:
     """Fields by our names; one that is there by both has to have one value."""

@@ -17,7 +17,7 @@ from .experts import STACKED, Experts
 class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
     """Fields of config.json that shape the computation."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.SPELLINGS
+    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "mlp_bias": (False,),

@@ -15,7 +15,7 @@ from .config import Count, Positions, Size
 class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
     """Fields of config.json that shape the computation."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.SPELLINGS
+    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "moe_layer_freq": (1,),

@@ -20,7 +20,7 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     """Fields of config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
-    SPELLINGS: ClassVar[Mapping[str, str]] = {
+    ALIASES: ClassVar[Mapping[str, str]] = {
         "num_experts": "moe_num_experts",
         "num_local_experts": "moe_num_experts",
         "num_experts_per_tok": "moe_k",

@@ -28,7 +28,7 @@ Factor = Annotated[float, Range(1e-6, 1e6)]
 class GroupedConfig:
     """Fields of families whose experts are in groups, chosen by a sigmoid and a bias."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = {
+    ALIASES: ClassVar[Mapping[str, str]] = {
         "num_local_experts": "n_routed_experts",
         "num_experts": "n_routed_experts",
         "num_mtp_layers": "num_nextn_predict_layers",

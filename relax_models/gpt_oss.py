@@ -27,7 +27,7 @@ class GptOssConfig(decoder.WindowedConfig):
     """Fields of config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 150000.0}
-    SPELLINGS: ClassVar[Mapping[str, str]] = {
+    ALIASES: ClassVar[Mapping[str, str]] = {
         "num_experts": "num_local_experts",
         "experts_per_token": "num_experts_per_tok",
     }

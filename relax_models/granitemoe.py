@@ -17,7 +17,7 @@ from .experts import DOWN, GATE_UP, CausalLM, Experts, Routing
 class GraniteMoeConfig(granite.GraniteConfig):
     """Fields of config.json that shape the computation."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
     num_local_experts: Count = 8
     num_experts_per_tok: Count = 2
     shared_intermediate_size: Annotated[int, Range(0, 2**20)] = 0

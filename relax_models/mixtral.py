@@ -26,7 +26,7 @@ class MixtralConfig(decoder.WindowedConfig):
     """Fields of config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 1000000.0}
-    SPELLINGS: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
     IGNORED: ClassVar[tuple[str, ...]] = ("router_jitter_noise",)  # of training
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5

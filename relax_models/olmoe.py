@@ -17,7 +17,7 @@ from .experts import STACKED, Experts, Routing
 class OlmoeConfig(decoder.DecoderConfig):
     """Fields of config.json that shape the computation."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",), "clip_qkv": ()}
     max_position_embeddings: Positions = 4096
     rms_norm_eps: Epsilon = 1e-5

@@ -17,7 +17,7 @@ from .experts import STACKED, Experts, Routing
 class SparseConfig:
     """Fields of Qwen's mixtures of experts."""
 
-    SPELLINGS: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
     decoder_sparse_step: Count = 1
     mlp_only_layers: tuple[Annotated[int, Range(0, 2**12)], ...] = ()
     moe_intermediate_size: Size = 768
