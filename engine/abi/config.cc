@@ -44,7 +44,7 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   Problems problems;
   JsonReader reader = reader_of(json, "the engine's configuration", problems);
   reader.only({"max_batch", "context", "kv_tokens", "prefill_chunk", "prefix_cache", "cache_dir",
-               "cache_bytes", "max_drafts", "max_slowdown"});
+               "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds"});
   const int64_t page = metadata.page_size;
   const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
 
@@ -69,6 +69,10 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   config.max_slowdown = reader.number_or("max_slowdown", config.max_slowdown);
   if (!(config.max_slowdown > 1)) {
     problems.add("\"max_slowdown\" is ", config.max_slowdown, "; accepted is more than 1");
+  }
+  config.max_step_seconds = reader.number_or("max_step_seconds", config.max_step_seconds);
+  if (!(config.max_step_seconds >= 0)) {
+    problems.add("\"max_step_seconds\" is ", config.max_step_seconds, "; accepted is 0 or more");
   }
   problems.raise(WHERRY_INVALID_ARGUMENT, "the engine's configuration is wrong");
 

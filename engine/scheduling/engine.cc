@@ -94,7 +94,7 @@ Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> 
     : model_(std::move(model)),
       config_(config),
       cache_(model_->metadata(), cache_config(config)),
-      budget_(config.max_slowdown),
+      budget_(config.max_slowdown, config.max_step_seconds),
       stepper_(session_of(*model_, cache_, config),
                draft_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
       disk_(disk_of(*model_, cache_, stepper_.session(), config)),

@@ -10,22 +10,41 @@ constexpr double kMargin = 0.8;     // of the allowed time: steps vary
 constexpr double kFar = 1.5;        // times the allowed time: no larger number of rows fits
 constexpr double kOldDraft = 0.75;  // share of the old value in a moving average
 constexpr double kCostUnknown = 0.1;
+constexpr int64_t kFirstRows = 64;  // of a prompt, while nothing is known of time
+constexpr int64_t kLeastRows = 8;   // where nothing else is in a step
 
 }  // namespace
 
 // The most rows that fit, though fewer may not: see StepTime.
 int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                                 int64_t position, int64_t most) const {
+  const int64_t least = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
+  most = std::max(least, rows_in_time(work, position, most));
   if (running.rows == 0) return most;
   const double share = static_cast<double>(prompts) / static_cast<double>(running.rows);
   const double allowed = (1 + (max_slowdown_ - 1) * std::max(1.0, share)) * kMargin;
-  int64_t fit = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
+  int64_t fit = least;
   for (int64_t rows = 1; rows <= most; ++rows) {
     StepWork with = work;
     with.add(position, rows);
     double slowdown = time_.slowdown(running, with);
     if (slowdown == 0 || slowdown > kFar * allowed) break;
     if (slowdown <= allowed) fit = rows;
+  }
+  return fit;
+}
+
+// Of those that the bound on a step's seconds allows.
+int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t most) const {
+  if (max_seconds_ == 0) return most;
+  int64_t fit = work.rows == 0 ? std::min(kLeastRows, most) : 0;
+  for (int64_t rows = fit + 1; rows <= most; ++rows) {
+    StepWork with = work;
+    with.add(position, rows);
+    double seconds = time_.longest(with);
+    if (seconds == 0) return std::min(std::max<int64_t>(kFirstRows - work.rows, 0), most);
+    if (seconds > kFar * max_seconds_) break;
+    if (seconds <= max_seconds_) fit = rows;
   }
   return fit;
 }

@@ -26,8 +26,8 @@ struct Cost {
 // Streams that decode, and prompts that come in one after the other.
 class Machine {
  public:
-  explicit Machine(std::function<double(const StepWork&)> seconds)
-      : seconds_(std::move(seconds)), budget_(kSlowdown) {}
+  explicit Machine(std::function<double(const StepWork&)> seconds, double max_seconds = 0)
+      : seconds_(std::move(seconds)), budget_(kSlowdown, max_seconds) {}
 
   void start_streams(int64_t count, int64_t prompt) {
     StepWork work;
@@ -50,7 +50,8 @@ class Machine {
           budget_.prompt_rows(alone, alone, prompts_, begin, std::min(chunk, end - begin));
       CHECK(rows >= 1);
       with.add(begin, rows);
-      double slowdown = seconds_(with) / seconds_(alone);
+      longest_ = std::max(longest_, seconds_(with));
+      double slowdown = alone.rows > 0 ? seconds_(with) / seconds_(alone) : 0;
       if (rows > 1) worst_ = std::max(worst_, slowdown);
       run(with);
       begin += rows;
@@ -62,6 +63,7 @@ class Machine {
   void set_prompts(int64_t count) { prompts_ = count; }  // that wait at once
 
   double worst() const { return worst_; }
+  double longest() const { return longest_; }  // seconds of a step with a prompt's rows
   const StepBudget& budget() const { return budget_; }
   StepWork running() const {
     StepWork work;
@@ -75,6 +77,7 @@ class Machine {
   std::function<double(const StepWork&)> seconds_;
   StepBudget budget_;
   int64_t streams_ = 0, position_ = 0, prompts_ = 1;
+  double longest_ = 0;
   double worst_ = 0;  // of the steps with more than the one row that a prompt always gets
 };
 
@@ -191,6 +194,35 @@ TEST(before_anything_is_known_a_prompt_gets_one_row) {
   StepWork work = running;
   work.add(0, 1);
   CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);  // another prompt got on
+}
+
+TEST(a_bound_on_seconds_holds_without_streams_and_beside_them) {
+  const double bound = 0.5;
+  for (const Cost& cost : kCosts) {
+    if (cost.of(StepWork{64, 64, 64 * 65 / 2}) > bound) continue;  // the first step is a guess
+    for (int64_t streams : {0, 4}) {
+      Machine machine([&](const StepWork& work) { return cost.of(work); }, bound);
+      if (streams > 0) machine.start_streams(streams, 16), machine.decode(50);
+      machine.prompt(0, 4096, 512);
+      machine.prompt(0, 4096, 512);
+      CHECK(machine.longest() <= bound);
+    }
+  }
+}
+
+TEST(the_seconds_that_are_allowed_are_used) {
+  const Cost cost = {70e-3, 9e-3, 5e-7};
+  Machine machine([&](const StepWork& work) { return cost.of(work); }, 0.8);
+  std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
+  CHECK_EQ(steps[0], 64);
+  CHECK(steps.size() < 60);  // about 80 rows fit
+  CHECK(machine.longest() <= 0.8);
+  // A step of which a row alone takes longer has a few, or one beside who runs.
+  Machine slow([](const StepWork& work) { return static_cast<double>(work.rows); }, 0.5);
+  CHECK_EQ(slow.prompt(0, 160, 512).back(), 8);
+  slow.start_streams(1, 1);
+  slow.decode(5);
+  CHECK_EQ(slow.prompt(0, 16, 512).back(), 1);
 }
 
 TEST(what_a_guess_costs) {

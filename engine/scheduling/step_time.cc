@@ -88,6 +88,13 @@ double StepTime::predict(const StepWork& work) const {
   return fits_.empty() ? 0 : predict(fits_[0], work, nearest(work));
 }
 
+double StepTime::longest(const StepWork& work) const {
+  fit();
+  double most = 0;
+  for (const Fit& one : fits_) most = std::max(most, predict(one, work, nearest(work)));
+  return most;
+}
+
 double StepTime::slowdown(const StepWork& work, const StepWork& with) const {
   fit();
   const Mean *near_work = nearest(work), *near_with = nearest(with);

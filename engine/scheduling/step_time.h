@@ -38,6 +38,8 @@ class StepTime {
   void record(const StepWork& work, double seconds);
   // Seconds; 0: nothing was seen.
   double predict(const StepWork& work) const;
+  // The most seconds that what was seen allows to expect; 0: nothing was seen.
+  double longest(const StepWork& work) const;
   // How many times the seconds of `work` a step of `with` takes, which holds more; 0: nothing was
   // seen.
   double slowdown(const StepWork& work, const StepWork& with) const;

@@ -3,8 +3,10 @@
  */
 import { CoreError, reasonOf } from "./errors.js";
 import { type CoreEvent, readEvents } from "./events.js";
-import { Gpu, withoutGpu } from "./gpu.js";
+import { Gpu } from "./gpu.js";
+import { withoutGpu } from "./gpu_imports.js";
 import { Instance } from "./instance.js";
+import type { Heap } from "./memory.js";
 import type { CoreMask } from "./masks.js";
 import { type CoreParams, defaultParams, writeParams } from "./params.js";
 import { type CoreStats, readStats } from "./stats.js";
@@ -35,6 +37,7 @@ export interface EngineConfig {
   prefix_cache?: boolean;
   max_drafts?: number; // tokens guessed ahead for a request that does not say
   max_slowdown?: number; // of a running request's step, by prompts' chunks
+  max_step_seconds?: number; // of a step, by prompts' chunks; 0: no bound
 }
 
 export interface CoreProgress {
@@ -243,13 +246,16 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
 
   progress({ phase: "compile", done: 0, total: 1 });
   let gpu: Gpu | undefined;
-  const instance = await Instance.create(wasm as Uint8Array<ArrayBuffer>, (heap) => {
+  const imports = (heap: () => Heap): WebAssembly.ModuleImports => {
     if (options.gpu === undefined) return withoutGpu();
     gpu = new Gpu(options.gpu, heap, (done, total) => {
       progress({ phase: "pipelines", done, total });
     });
     return gpu.imports();
-  });
+  };
+  // Pipelines are built once: the first steps are no measure of those that follow.
+  const now = (): number => performance.now() - (gpu?.buildMs ?? 0);
+  const instance = await Instance.create(wasm as Uint8Array<ArrayBuffer>, imports, now);
   progress({ phase: "compile", done: 1, total: 1 });
   try {
     const model = await loadModel(instance, `system:${symbols}`, index, options, gpu);

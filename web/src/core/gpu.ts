@@ -1,5 +1,6 @@
 import { CoreError, reasonOf } from "./errors.js";
 import { type Command, Encoder } from "./gpu_encoder.js";
+import { type GpuCalls, gpuImports } from "./gpu_imports.js";
 import { Kernel } from "./gpu_kernels.js";
 import type { Heap } from "./memory.js";
 
@@ -16,7 +17,7 @@ export type OnPipelines = (done: number, total: number) => void;
  * What the instance asks for is recorded. `settle` builds the pipelines that it needs and nobody has
  * needed yet, encodes all of it, and waits for the bytes that were asked for.
  */
-export class Gpu {
+export class Gpu implements GpuCalls {
   /** Kernels that were launched since the last `beginStep`. */
   launches = 0;
   /** Bytes of all buffers. */
@@ -25,6 +26,8 @@ export class Gpu {
   private readonly buffers = new Map<number, GPUBuffer>();
   private readonly kernels: Kernel[] = [];
   private built = 0;
+  private builtMs = 0;
+  private buildStart: number | undefined;
   private nextBuffer = 1;
   private commands: Command[] = [];
   private results = new Map<string, Uint8Array>();
@@ -45,72 +48,41 @@ export class Gpu {
   }
 
   imports(): WebAssembly.ModuleImports {
-    const heap = this.heap;
-    return {
-      allocate: (bytes: number) => this.allocate(bytes >>> 0),
-      free: (buffer: number) => void this.commands.push({ kind: "free", buffer }),
-      largest_buffer: () => this.largest(),
-      copy: (from: number, fromOffset: number, to: number, toOffset: number, bytes: number) =>
-        void this.commands.push({
-          kind: "copy",
-          from,
-          fromOffset: fromOffset >>> 0,
-          to,
-          toOffset: toOffset >>> 0,
-          bytes: bytes >>> 0,
-        }),
-      write: (at: number, to: number, toOffset: number, bytes: number) => {
-        const data = heap().bytes(at, bytes >>> 0).slice();
-        this.commands.push({ kind: "write", to, toOffset: toOffset >>> 0, data });
-      },
-      start: (from: number, fromOffset: number, bytes: number) =>
-        void this.commands.push({
-          kind: "read",
-          from,
-          fromOffset: fromOffset >>> 0,
-          bytes: bytes >>> 0,
-        }),
-      read: (from: number, fromOffset: number, at: number, bytes: number) => {
-        const found = this.results.get(keyOf(from, fromOffset >>> 0, bytes >>> 0));
-        if (found === undefined) return 0;
-        heap().bytes(at, found.length).set(found);
-        return 1;
-      },
-      kernel: (
-        name: number,
-        nameBytes: number,
-        wgsl: number,
-        wgslBytes: number,
-        written: number,
-        n: number,
-      ) => {
-        const writes = Array.from(heap().bytes(written, n), (flag) => flag !== 0);
-        const text = heap().textOf(wgsl, wgslBytes);
-        const kernel = new Kernel(this.device, heap().textOf(name, nameBytes), text, writes);
-        return this.kernels.push(kernel);
-      },
-      launch: (
-        kernel: number,
-        buffers: number,
-        nBuffers: number,
-        words: number,
-        nWords: number,
-        x: number,
-        y: number,
-        z: number,
-      ) => {
-        const found = this.kernels[kernel - 1];
-        if (found === undefined) throw new RangeError(`no kernel ${kernel}`);
-        this.launches++;
-        this.commands.push({
-          kind: "launch",
-          kernel: found,
-          buffers: Array.from(heap().words(buffers, nBuffers)),
-          words: heap().words(words, nWords).slice(),
-          groups: [x, y, z],
-        });
-      },
-    };
+    return gpuImports(this, this.heap);
+  }
+
+  /** Milliseconds in which nothing else was done than building pipelines. */
+  get buildMs(): number {
+    const { buildStart } = this;
+    return this.builtMs + (buildStart === undefined ? 0 : performance.now() - buildStart);
+  }
+
+  /** See {@link GpuCalls}. */
+  record(command: Command): void {
+    this.commands.push(command);
+  }
+
+  /** See {@link GpuCalls}. */
+  found(from: number, offset: number, bytes: number): Uint8Array | undefined {
+    return this.results.get(keyOf(from, offset, bytes));
+  }
+
+  /** See {@link GpuCalls}. */
+  define(name: string, wgsl: string, written: readonly boolean[]): number {
+    return this.kernels.push(new Kernel(this.device, name, wgsl, written));
+  }
+
+  /** See {@link GpuCalls}. */
+  launch(
+    handle: number,
+    buffers: readonly number[],
+    words: Uint32Array,
+    groups: readonly [number, number, number],
+  ): void {
+    const kernel = this.kernels[handle - 1];
+    if (kernel === undefined) throw new RangeError(`no kernel ${handle}`);
+    this.launches++;
+    this.commands.push({ kind: "launch", kernel, buffers, words, groups });
   }
 
   /** Results of the step before are forgotten. */
@@ -172,12 +144,14 @@ export class Gpu {
     await Promise.race([this.device.lost.then(() => undefined), moment]);
   }
 
-  private largest(): number {
+  /** See {@link GpuCalls}. */
+  largest(): number {
     const { maxBufferSize, maxStorageBufferBindingSize } = this.device.limits;
     return Math.min(maxBufferSize, maxStorageBufferBindingSize);
   }
 
-  private allocate(bytes: number): number {
+  /** See {@link GpuCalls}. */
+  allocate(bytes: number): number {
     if (bytes > this.largest()) return 0;
     this.device.pushErrorScope("out-of-memory");
     const buffer = this.device.createBuffer({ size: bytes, usage: STORAGE | COPY_SRC | COPY_DST });
@@ -207,11 +181,15 @@ export class Gpu {
         missing.add(command.kernel);
       }
     }
+    if (missing.size === 0) return;
+    this.buildStart = performance.now();
     const building = Array.from(missing, async (kernel) => {
       await kernel.built;
       this.onPipelines(++this.built, this.kernels.length);
     });
     await Promise.all(building);
+    this.builtMs = this.buildMs;
+    this.buildStart = undefined;
   }
 
   /** Encodes and submits; the promise is of the bytes that were asked for. */
@@ -280,23 +258,6 @@ export class Gpu {
     this.buffers.delete(handle);
     buffer.destroy();
   }
-}
-
-const NAMES = [
-  "allocate",
-  "free",
-  "largest_buffer",
-  "copy",
-  "write",
-  "start",
-  "read",
-  "kernel",
-  "launch",
-] as const;
-
-/** The imports where there is no device: allocation fails, which the core says. */
-export function withoutGpu(): WebAssembly.ModuleImports {
-  return Object.fromEntries(NAMES.map((name) => [name, () => 0]));
 }
 
 function keyOf(from: number, offset: number, bytes: number): string {

@@ -8,17 +8,19 @@ const NOT_SUPPORTED = 52; // its errno of a function that a page has not
  * Imports of an instance: ours by module, and of WASI a clock; its other functions say that they are
  * not supported. There is no file system, and nothing is printed.
  *
+ * @param now milliseconds on a clock that only goes forward
  * @throws CoreError incompatible: the instance wants something else
  */
 export function importsOf(
   module: WebAssembly.Module,
   own: WebAssembly.Imports,
   heap: () => Heap,
+  now: () => number,
 ): WebAssembly.Imports {
   let written = "";
   const system: Record<string, (...args: never[]) => unknown> = {
     clock_time_get: (_clock: number, _precision: bigint, at: number) => {
-      heap().view().setBigUint64(at, BigInt(Math.round(performance.now() * 1e6)), true);
+      heap().view().setBigUint64(at, BigInt(Math.round(now() * 1e6)), true);
       return 0;
     },
     environ_sizes_get: (count: number, bytes: number) => {

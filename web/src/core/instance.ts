@@ -61,11 +61,13 @@ export class Instance {
 
   /**
    * @param gpu the imports of a device, made with the instance's memory
+   * @param now its clock, in milliseconds
    * @throws CoreError incompatible: the file is not a model of this version
    */
   static async create(
     bytes: Uint8Array<ArrayBuffer>,
     gpu: (heap: () => Heap) => WebAssembly.ModuleImports,
+    now: () => number,
   ): Promise<Instance> {
     let heap: Heap | undefined;
     const heapOf = (): Heap => {
@@ -77,7 +79,7 @@ export class Instance {
     try {
       const module = await WebAssembly.compile(bytes);
       const own = { wherry_mask: masks.imports(), wherry_gpu: gpu(heapOf) };
-      instance = await WebAssembly.instantiate(module, importsOf(module, own, heapOf));
+      instance = await WebAssembly.instantiate(module, importsOf(module, own, heapOf, now));
     } catch (thrown) {
       if (thrown instanceof CoreError) throw thrown;
       throw new CoreError("incompatible", `model.wasm cannot be used: ${String(thrown)}`);

@@ -96,6 +96,80 @@ class WideningSink implements Sink {
   }
 }
 
+const MOST_PENDING = 64 << 20; // bytes whose packing was recorded and not carried out
+
+/** A loader's tensors, in the order of their shards and places; pieces of shards go in. */
+class Intake {
+  /** Bytes that were recorded for the device since it last carried out anything. */
+  pending = 0;
+  private readonly all: readonly Stored[];
+  private readonly total: number;
+  private next = 0; // the tensor that what comes belongs to, or precedes
+  private at = 0; // of the shard
+  private done = 0; // bytes of tensors
+  private sink: Sink | undefined;
+
+  constructor(
+    private readonly instance: Instance,
+    private readonly loader: number,
+    private readonly gpu: Gpu | undefined,
+    private readonly onBytes: (done: number, total: number) => void,
+  ) {
+    const { exports, heap } = instance;
+    this.all = JSON.parse(heap.text(exports.wherry_loader_tensors(loader))) as Stored[];
+    this.total = this.all.reduce((sum, tensor) => sum + tensor.nbytes, 0);
+  }
+
+  /** Where the next tensor lies; undefined: there are no more. */
+  get shard(): string | undefined {
+    return this.all[this.next]?.shard;
+  }
+
+  /** The next bytes of a shard. */
+  take(shard: string, piece: Uint8Array): void {
+    const end = this.at + piece.length;
+    let tensor = this.all[this.next];
+    while (tensor?.shard === shard && tensor.offset < end) {
+      const stop = tensor.offset + tensor.nbytes;
+      this.sink ??= this.sinkOf(tensor);
+      this.sink.write(
+        piece.subarray(Math.max(tensor.offset - this.at, 0), Math.min(stop, end) - this.at),
+      );
+      if (stop > end) break;
+      this.filled(this.sink, tensor);
+      tensor = this.all[this.next];
+    }
+    this.at = end;
+  }
+
+  /** @throws CoreError incompatible: the shard ended inside of a tensor */
+  end(shard: string): void {
+    if (this.shard === shard) {
+      const words = `${shard} ended after ${this.at} bytes, inside of a tensor`;
+      throw new CoreError("incompatible", words);
+    }
+    this.at = 0;
+  }
+
+  private filled(sink: Sink, { nbytes }: Stored): void {
+    sink.end();
+    this.sink = undefined;
+    this.instance.check(this.instance.exports.wherry_loader_filled(this.loader, this.next++));
+    this.done += nbytes;
+    this.pending += nbytes;
+    this.onBytes(this.done, this.total);
+  }
+
+  private sinkOf({ bf16 }: Stored): Sink {
+    const { instance, loader, next, gpu } = this;
+    const place = instance.out((_, out) =>
+      instance.exports.wherry_loader_place(loader, next, out),
+    );
+    const sink = gpu === undefined ? new HeapSink(instance, place) : new GpuSink(gpu, place);
+    return bf16 ? new WideningSink(sink) : sink;
+  }
+}
+
 /**
  * Brings a loader its tensors, shard after shard, and lets it pack them.
  *
@@ -109,50 +183,16 @@ export async function loadWeights(
   onBytes: (done: number, total: number) => void,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { exports, heap } = instance;
-  const all = JSON.parse(heap.text(exports.wherry_loader_tensors(loader))) as Stored[];
-  const total = all.reduce((sum, tensor) => sum + tensor.nbytes, 0);
-  const MOST_PENDING = 64 << 20; // bytes whose packing was recorded and not carried out
-  let pending = 0;
-  let done = 0;
-
-  const sinkOf = (i: number, tensor: Stored): Sink => {
-    const place = instance.out((_, out) => exports.wherry_loader_place(loader, i, out));
-    const sink = gpu === undefined ? new HeapSink(instance, place) : new GpuSink(gpu, place);
-    return tensor.bf16 ? new WideningSink(sink) : sink;
-  };
-
-  for (let first = 0; first < all.length; ) {
-    const shard = all[first]?.shard ?? "";
-    let next = first; // the tensor that what comes belongs to, or precedes
-    let at = 0; // of the shard
-    let sink: Sink | undefined;
+  const intake = new Intake(instance, loader, gpu, onBytes);
+  for (let shard = intake.shard; shard !== undefined; shard = intake.shard) {
     for await (const piece of source.stream(shard)) {
       if (signal?.aborted) throw new CoreError("aborted", "loading was aborted");
-      const end = at + piece.length;
-      for (let tensor = all[next]; tensor?.shard === shard && tensor.offset < end; ) {
-        const stop = tensor.offset + tensor.nbytes;
-        sink ??= sinkOf(next, tensor);
-        sink.write(piece.subarray(Math.max(tensor.offset - at, 0), Math.min(stop, end) - at));
-        if (stop > end) break;
-        sink.end();
-        sink = undefined;
-        instance.check(exports.wherry_loader_filled(loader, next));
-        done += tensor.nbytes;
-        pending += tensor.nbytes;
-        onBytes(done, total);
-        tensor = all[++next];
-      }
-      at = end;
-      if (gpu !== undefined && pending > MOST_PENDING) {
-        await gpu.settle();
-        pending = 0;
-      }
+      intake.take(shard, piece);
+      if (gpu === undefined || intake.pending <= MOST_PENDING) continue;
+      await gpu.settle();
+      intake.pending = 0;
     }
-    if (all[next]?.shard === shard) {
-      throw new CoreError("incompatible", `${shard} ended after ${at} bytes, inside of a tensor`);
-    }
-    first = next;
+    intake.end(shard);
   }
   await gpu?.settle();
 }

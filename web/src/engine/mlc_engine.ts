@@ -14,7 +14,7 @@ import type {
 import type { ModelFolder } from "../weights/folder.js";
 import { ModelCache } from "../weights/model_cache.js";
 import type { Answer, Endpoint, Engine, RequestOptions } from "./engine.js";
-import { withCacheSize } from "./cache_size.js";
+import { engineLimits } from "./engine_limits.js";
 import { requestAdapter, requestDevice } from "./gpu.js";
 import { type EngineStats, type LoadedModel, modelText } from "./loaded_model.js";
 import { masksOf } from "./masks.js";
@@ -109,7 +109,7 @@ export class MLCEngine implements Engine {
         ...(gpu && { gpu }),
         ...(progress && { progress }),
         ...(signal && { signal }),
-        engine: withCacheSize(limits, manifest, gpu?.limits.maxStorageBufferBindingSize),
+        engine: engineLimits(limits, manifest, gpu),
       });
     } catch (error) {
       gpu?.destroy();

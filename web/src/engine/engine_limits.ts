@@ -1,16 +1,32 @@
 import type { EngineConfig } from "../core/core.js";
 import type { Manifest } from "../weights/manifest.js";
 
+/**
+ * Of a GPU, which the page is drawn by, too, and which browsers and systems take away from who keeps it
+ * for long: Windows after 2 s.
+ */
+const STEP_SECONDS = 1;
 const CACHE_BYTES = 2 ** 30; // of keys and values, where nobody says how many tokens
 const PAGE = 16; // tokens
 const BATCH = 8; // the core's own choice of max_batch
 
+/** The engine's limits on a device; undefined: without a GPU. What the person says goes before. */
+export function engineLimits(
+  limits: EngineConfig,
+  manifest: Manifest,
+  gpu: GPUDevice | undefined,
+): EngineConfig {
+  if (gpu === undefined) return withCacheSize(limits, manifest, undefined);
+  const given = { max_step_seconds: STEP_SECONDS, ...limits };
+  return withCacheSize(given, manifest, gpu.limits.maxStorageBufferBindingSize);
+}
+
 /**
- * The engine's limits, with a cache that fits: a layer of it is one buffer of the GPU.
+ * Limits with a cache that fits: a layer of it is one buffer of the GPU.
  *
  * @param most bytes of a buffer; undefined without a GPU.
  */
-export function withCacheSize(
+function withCacheSize(
   limits: EngineConfig,
   { memory, deployment }: Manifest,
   most: number | undefined,

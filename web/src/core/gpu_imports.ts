@@ -1,0 +1,83 @@
+import type { Command } from "./gpu_encoder.js";
+import type { Heap } from "./memory.js";
+
+/** What engine/backends/webgpu/imports.h asks of a device. Nothing here waits. */
+export interface GpuCalls {
+  /** A buffer's handle; 0: none so large. */
+  allocate(bytes: number): number;
+  /** Bytes that a kernel can bind at most. */
+  largest(): number;
+  record(command: Exclude<Command, { kind: "launch" }>): void;
+  /** Bytes that were asked for; undefined: they have not come. */
+  found(from: number, offset: number, bytes: number): Uint8Array | undefined;
+  /** A kernel's handle. `written`: of each buffer, whether it writes it. */
+  define(name: string, wgsl: string, written: readonly boolean[]): number;
+  launch(
+    kernel: number,
+    buffers: readonly number[],
+    words: Uint32Array,
+    groups: readonly [number, number, number],
+  ): void;
+}
+
+/** The imports of an instance; its numbers are unsigned, WebAssembly's are not. */
+export function gpuImports(gpu: GpuCalls, heap: () => Heap): WebAssembly.ModuleImports {
+  return { ...bufferImports(gpu, heap), ...kernelImports(gpu, heap) };
+}
+
+/** The imports where there is no device: allocation fails, which the core says. */
+export function withoutGpu(): WebAssembly.ModuleImports {
+  const names = ["allocate", "free", "largest_buffer", "copy", "write", "start", "read"];
+  return Object.fromEntries([...names, "kernel", "launch"].map((name) => [name, () => 0]));
+}
+
+function bufferImports(gpu: GpuCalls, heap: () => Heap): WebAssembly.ModuleImports {
+  return {
+    allocate: (bytes: number) => gpu.allocate(bytes >>> 0),
+    free: (buffer: number) => gpu.record({ kind: "free", buffer }),
+    largest_buffer: () => gpu.largest(),
+    copy: (from: number, fromAt: number, to: number, toAt: number, bytes: number) => {
+      const places = { fromOffset: fromAt >>> 0, toOffset: toAt >>> 0, bytes: bytes >>> 0 };
+      gpu.record({ kind: "copy", from, to, ...places });
+    },
+    write: (at: number, to: number, toAt: number, bytes: number) => {
+      const data = heap().bytes(at, bytes >>> 0).slice();
+      gpu.record({ kind: "write", to, toOffset: toAt >>> 0, data });
+    },
+    start: (from: number, fromAt: number, bytes: number) =>
+      gpu.record({ kind: "read", from, fromOffset: fromAt >>> 0, bytes: bytes >>> 0 }),
+    read: (from: number, fromAt: number, at: number, bytes: number) => {
+      const found = gpu.found(from, fromAt >>> 0, bytes >>> 0);
+      if (found === undefined) return 0;
+      heap().bytes(at, found.length).set(found);
+      return 1;
+    },
+  };
+}
+
+function kernelImports(gpu: GpuCalls, heap: () => Heap): WebAssembly.ModuleImports {
+  return {
+    kernel: (
+      name: number,
+      nameBytes: number,
+      wgsl: number,
+      wgslBytes: number,
+      written: number,
+      n: number,
+    ) => {
+      const writes = Array.from(heap().bytes(written, n), (flag) => flag !== 0);
+      return gpu.define(heap().textOf(name, nameBytes), heap().textOf(wgsl, wgslBytes), writes);
+    },
+    launch: (
+      kernel: number,
+      buffers: number,
+      nBuffers: number,
+      words: number,
+      nWords: number,
+      ...groups: [number, number, number]
+    ) => {
+      const bound = Array.from(heap().words(buffers, nBuffers));
+      gpu.launch(kernel, bound, heap().words(words, nWords).slice(), groups);
+    },
+  };
+}
