@@ -57,9 +57,9 @@ docs: $(VENV)/.tested
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
 
-# The page that `wherry web` and `wherry package` bring along; a test compares it with its sources.
+# The page that `wherry web` and `wherry package` bring along, for a checkout that was not built.
 page: $(WEB)
-	cd web && node scripts/bundle_page.js ../src/wherry/web/page
+	cd web && node scripts/bundle_page.js ../build/page
 
 # The wheel for Python in browsers, in build/pyodide; and a notebook page that has it, which
 # `wherry web build/notebook` shows with the compiled folders in its models/.

@@ -4,6 +4,7 @@
     WHERRY_TOOLS    folder of programs that targets need; default: tools in the cache
     WHERRY_CORE     path of libwherry, in place of the installed or built one
     WHERRY_WEB_CORE path of wherry-core.o, the core for pages, likewise
+    WHERRY_WEB_PAGE folder of the page that runs models in browsers, likewise
     WHERRY_THREADS  threads of the CPU kernels; default: what the core finds
     WHERRY_API_KEY  key that `wherry serve` asks its clients for, and `bench` and `ps` send
     WHERRY_LINE     the line that a shell wants to complete; set by the scripts of `completion`
@@ -51,6 +52,12 @@ def core_library() -> Path | None:
 def web_core() -> Path | None:
     """The object that WHERRY_WEB_CORE names, or None if it is not set."""
     chosen = os.environ.get("WHERRY_WEB_CORE")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def web_page() -> Path | None:
+    """The folder that WHERRY_WEB_PAGE names, or None if it is not set."""
+    chosen = os.environ.get("WHERRY_WEB_PAGE")
     return Path(chosen).expanduser() if chosen else None
 
 

@@ -18,6 +18,7 @@ from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
 
 from ..support.web import missing, require_core
+from . import browser, package
 
 ROOT = Path(__file__).parents[2]
 TOKENS, FEW = 64, 16
@@ -60,6 +61,25 @@ def core_js(tools, tmp_path_factory):
     done = subprocess.run([*command, *sources], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     return out
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser's path."""
+    if browser.CHROMIUM is None:
+        missing("no Chromium: apt-get install chromium")
+    return browser.CHROMIUM
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory):
+    """The page, bundled where Wherry looks for it."""
+    package.need_packages()
+    out = tmp_path_factory.mktemp("page")
+    package.run("node", "scripts/bundle_page.js", str(out))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WHERRY_WEB_PAGE", str(out))
+        yield out
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..support import command
-from .conftest import ROOT, missing
+from ..support.web import missing
 
-WEB = ROOT / "web"
+WEB = Path(__file__).parents[2] / "web"
 
 
 def need_packages() -> None:

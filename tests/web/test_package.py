@@ -10,8 +10,7 @@ import pytest
 from wherry.compiler.api import ensure_artifact
 from wherry.web import site
 
-from .browser import CHROMIUM
-from .conftest import ROOT, missing
+from .conftest import ROOT
 from .package import WEB, need_packages, run, served, tool
 
 
@@ -25,7 +24,7 @@ def compiled():
 
 
 @pytest.fixture(scope="module")
-def place(tools, tmp_path_factory):
+def place(tools, page, tmp_path_factory):
     """A site with the demo model for CPUs."""
     made = tmp_path_factory.mktemp("site")
     folder = made / "models" / "demo"
@@ -46,18 +45,22 @@ def test_the_demo_model(compiled, place):
     run("node", "--test", *tests, WHERRY_MODEL=str(place / "models" / "demo"))
 
 
-def test_the_page_is_what_its_sources_make(compiled, tmp_path):
-    run("node", "scripts/bundle_page.js", str(tmp_path))
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    kept = {path.name: path.read_bytes() for path in site.page_files()}
-    assert made == kept, "Type: make page"
+@pytest.mark.browser
+def test_its_stores_and_workers(compiled, chromium, place, tmp_path):
+    run("node", "scripts/bundle_harness.js", str(tmp_path))
+    run(
+        "node",
+        "--test",
+        str(compiled / "test" / "page" / "package.test.js"),
+        WHERRY_MODEL=str(place / "models" / "demo"),
+        WHERRY_HARNESS=str(tmp_path),
+        CHROMIUM=chromium,
+    )
 
 
 @pytest.mark.browser
 @pytest.mark.nightly  # half a minute of a browser's CPU
-def test_the_page(compiled, place):
-    if CHROMIUM is None:
-        missing("no Chromium: apt-get install chromium")
+def test_the_page(compiled, chromium, place):
     shots = ROOT / "build" / "screenshots"
     shots.mkdir(parents=True, exist_ok=True)
     with served(place) as url:
@@ -67,7 +70,7 @@ def test_the_page(compiled, place):
             str(compiled / "test" / "page" / "page.test.js"),
             WHERRY_SITE=url,
             WHERRY_SHOTS=str(shots),
-            CHROMIUM=CHROMIUM,
+            CHROMIUM=chromium,
         )
     assert {p.stem for p in shots.iterdir()} >= {"hello", "chat", "engine-dark", "engine-phone"}
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from wherry.errors import ArtifactError, UsageError
+from wherry.errors import ArtifactError, ToolchainError, UsageError
 from wherry.web import server, site
 
 from ..support import artifacts
@@ -43,11 +43,11 @@ def test_the_index_groups_variants_the_most_demanding_first(folders):
     assert index["models"][1]["bytes"] == sum(map(len, artifacts.CONTENT.values()))
 
 
-def test_a_folder_of_models_is_served_with_the_page(folders):
+def test_a_folder_of_models_is_served_with_the_page(folders, page):
     web = client(folders)
-    page = web.get("/")
-    assert page.status_code == 200 and "<title>Wherry</title>" in page.text
-    assert page.headers["content-type"].startswith("text/html")
+    shown = web.get("/")
+    assert shown.status_code == 200 and "<title>Wherry</title>" in shown.text
+    assert shown.headers["content-type"].startswith("text/html")
     listed = web.get("/models.json").json()["models"]
     for model in listed:
         for folder in model["folders"]:
@@ -56,7 +56,7 @@ def test_a_folder_of_models_is_served_with_the_page(folders):
     assert web.get("/models/b/../../secret").status_code == 404
 
 
-def test_headers_types_and_ranges(folders):
+def test_headers_types_and_ranges(folders, page):
     web = client(folders / "b")
     answer = web.get("/models/b/params_shard_0.bin", headers={"Range": "bytes=3-"})
     assert (answer.status_code, answer.content) == (206, b"ghts")
@@ -71,7 +71,7 @@ def test_headers_types_and_ranges(folders):
     assert web.get("/models/b/model.wasm").headers["content-type"] == "application/wasm"
 
 
-def test_a_site_is_served_as_it_is(folders, tmp_path):
+def test_a_site_is_served_as_it_is(folders, tmp_path, page):
     made = tmp_path / "site"
     made.mkdir()
     site.copy_page(made)
@@ -100,14 +100,20 @@ def test_a_site_is_not_mixed_with_other_files(tmp_path):
     site.check_new(tmp_path)  # written before: its models are found made
 
 
-def test_the_page_asks_nobody_else():
-    for path in site.page_files():
+def test_without_the_page_it_says_what_to_type(folders, monkeypatch, tmp_path):
+    monkeypatch.setenv("WHERRY_WEB_PAGE", str(tmp_path / "none"))
+    with pytest.raises(ToolchainError, match=r"none\)\. Type: npm ci --prefix web && pip install"):
+        server.app_of(folders)
+    with pytest.raises(ToolchainError, match=r"make page"):
+        site.copy_page(tmp_path)
+
+
+def test_the_page_asks_nobody_else(page):
+    for path in page.iterdir():
         text = path.read_text()
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
             assert wrong not in text, (path, wrong)
     (policy,) = [
-        line
-        for line in (site.PAGE / "index.html").read_text().splitlines()
-        if "default-src" in line
+        line for line in (page / "index.html").read_text().splitlines() if "default-src" in line
     ]
     assert "default-src 'self'; script-src 'self' 'wasm-unsafe-eval';" in policy

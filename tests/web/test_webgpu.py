@@ -8,8 +8,7 @@ from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime.core.interface import SamplingParams
 
-from ..support.web import missing
-from .browser import CHROMIUM, answer_of
+from .browser import answer_of
 from .conftest import FEW, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.browser
@@ -19,10 +18,8 @@ QUANT = "q4f32_1"  # SwiftShader has no shader-f16
 
 
 @pytest.fixture(scope="module")
-def told(core_js, given):
+def told(chromium, core_js, given):
     """What the page says of the demo model."""
-    if CHROMIUM is None:
-        missing("no Chromium: apt-get install chromium")
     folder = ensure_artifact("demo", target="webgpu", quant=QUANT, limits=LIMITS)
     assert read_manifest(folder).target["device_features"] == []
     folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}

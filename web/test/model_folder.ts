@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { extname } from "node:path";
 
 import { Random } from "./random.js";
 
@@ -12,6 +13,10 @@ const TOKENIZER = (
     tokenizers: Record<string, { tokenizer: object }>;
   }
 ).tokenizers["byte_level"]?.tokenizer;
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+};
 const TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<|assistant|>";
 
 export type Files = Map<string, Uint8Array<ArrayBuffer>>;
@@ -92,7 +97,7 @@ function sha(bytes: Uint8Array): string {
 
 /** What a server does in place of answering well; gone after `times`. */
 export interface Mischief {
-  readonly kind: "cut" | "damage" | "refuse" | "unavailable";
+  readonly kind: "cut" | "damage" | "refuse" | "stall" | "unavailable";
   /** Bytes that are sent well before. */
   readonly after?: number;
   times: number;
@@ -139,8 +144,15 @@ export class FolderServer {
       response.writeHead(mischief?.kind === "unavailable" ? 503 : 404).end();
       return;
     }
-    response.writeHead(from > 0 ? 206 : 200, { "Content-Length": bytes.length - from });
+    response.writeHead(from > 0 ? 206 : 200, {
+      "Content-Length": bytes.length - from,
+      "Content-Type": TYPES[extname(name)] ?? "application/octet-stream",
+    });
     const body = Buffer.from(bytes.subarray(from));
+    if (mischief?.kind === "stall") {
+      response.write(body.subarray(0, mischief.after ?? 0)); // and nothing more
+      return;
+    }
     if (mischief?.kind === "cut") {
       response.write(body.subarray(0, mischief.after ?? 0), () => response.destroy());
       return;

@@ -46,7 +46,7 @@ def package_command(
     from wherry.web import site
 
     site.check_new(output)
-    site.page_files()
+    site.page_folder()
     limits = Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk)
     folders: dict[str, Path] = {}
     with shown() as progress:

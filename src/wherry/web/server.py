@@ -77,16 +77,15 @@ def app_of(place: Path) -> ASGIApp:
     Raises:
         ArtifactError: it is none of these.
         UsageError: a folder was compiled for another target.
+        ToolchainError: the page was not made.
     """
     if (place / "index.html").is_file():
         return _Headers(Starlette(routes=[_mount("/", place)]))
     folders = site.folders_in(place)
-    site.page_files()
+    page = site.page_folder()
     index = _json(site.index_of(folders))
     mounts: list[BaseRoute] = [_mount(f"/{a.rstrip('/')}", f) for a, f in folders.items()]
-    return _Headers(
-        Starlette(routes=[Route(f"/{site.INDEX}", index), *mounts, _mount("/", site.PAGE)])
-    )
+    return _Headers(Starlette(routes=[Route(f"/{site.INDEX}", index), *mounts, _mount("/", page)]))
 
 
 def _mount(path: str, folder: Path) -> Mount:

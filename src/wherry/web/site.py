@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wherry import settings
 from wherry.artifact import MANIFEST, Manifest, read_manifest
-from wherry.errors import ArtifactError, UsageError, listing
+from wherry.errors import ArtifactError, ToolchainError, UsageError, listing
 
 INDEX = "models.json"
 MODELS = "models"  # the folder of compiled ones
 TARGETS = ("webgpu", "wasm")  # what a browser runs, the more demanding first
-PAGE = Path(__file__).parent / "page"  # made by `make page`
+PAGE_FIX = "npm ci --prefix web && pip install . (in a checkout: make page)"
 _SCHEMA = 1
 
 
@@ -93,21 +94,27 @@ def write_index(site: Path, folders: Mapping[str, Path]) -> None:
 
 
 def copy_page(site: Path) -> None:
-    """Put the page into a site."""
-    for path in page_files():
+    """Put the page into a site; raises as `page_folder`."""
+    for path in page_folder().iterdir():
         shutil.copyfile(path, site / path.name)
 
 
-def page_files() -> list[Path]:
-    """The files of the page.
+def page_folder() -> Path:
+    """The page, bundled: WHERRY_WEB_PAGE, else as installed, else in a checkout's build.
 
     Raises:
-        ArtifactError: they are not there: a source tree in which it was not made.
+        ToolchainError: it was not made: npm was not there when Wherry was installed.
     """
-    files = sorted(PAGE.iterdir()) if PAGE.is_dir() else []
-    if not any(path.name == "index.html" for path in files):
-        raise ArtifactError(f"The page is not in {PAGE}. Type: make page")
-    return files
+    here = Path(__file__).parent
+    build = here.parents[2] / "build"
+    chosen = settings.web_page()
+    places = [chosen] if chosen else [here / "page", build / "page", build / "dev" / "page"]
+    for place in places:
+        if (place / "index.html").is_file():
+            return place
+    raise ToolchainError(
+        f"The page that runs models in browsers is not here ({places[0]}). Type: {PAGE_FIX}"
+    )
 
 
 def check_new(out: Path) -> None:

@@ -86,11 +86,11 @@ function schemaArguments(
 ): [
   schema: string,
   anyWhitespace: boolean,
-  indent: undefined,
+  indent: number,
   separators: undefined,
   strict: boolean,
 ] {
-  return [JSON.stringify(schema), false, undefined, undefined, false];
+  return [JSON.stringify(schema), false, -1, undefined, false];
 }
 
 /** One output on its way through a grammar. */

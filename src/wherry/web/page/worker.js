@@ -1,1 +1,0 @@
-import{c as r}from"./part-7K5GDQUA.js";import"./part-AXPRDSLS.js";r();

@@ -1,0 +1,18 @@
+// What tests load in a page, and a worker with an engine, each as one file.
+//   node scripts/bundle_harness.js DIR
+import { build } from "esbuild";
+
+const [, , out] = process.argv;
+if (out === undefined) {
+  console.error("usage: node scripts/bundle_harness.js DIR");
+  process.exit(2);
+}
+await build({
+  entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
+  outdir: out,
+  bundle: true, // no further files: a service worker cannot load any while it runs
+  external: ["module", "url"], // of Node: where the grammars' library runs there
+  format: "esm",
+  target: "es2022",
+  logLevel: "warning",
+});

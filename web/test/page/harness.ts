@@ -1,0 +1,115 @@
+/** What tests call in a page: the package there, with the stores and workers of a real browser. */
+import { MLCEngine, ModelCache } from "../../src/index.js";
+import { findManifest, openCached } from "../../src/weights/cached_folder.js";
+import { filesRead } from "../../src/weights/folder.js";
+import { sha256 } from "../../src/weights/sha256.js";
+import { connect, type RemoteEngine } from "../../src/worker.js";
+
+/** Where an engine may run. */
+export type Place = "page" | "worker" | "shared worker" | "service worker";
+
+/** Fetch a folder as an engine does; which files are not what the manifest says, and where they lie. */
+async function fetched(url: string): Promise<{ store: string; wrong: string[] }> {
+  const { kind, store } = await ModelCache.open();
+  const folder = await openCached(await findManifest(url, { store }), { store });
+  const wrong: string[] = [];
+  for (const [name, record] of filesRead(folder.manifest)) {
+    if ((await sha256(await folder.bytes(name))) !== record.sha256) wrong.push(name);
+  }
+  return { store: kind, wrong };
+}
+
+/** Overwrite the chunks of this number, all of which are in the store. */
+async function damageChunks(index: number): Promise<number> {
+  const { store } = await ModelCache.open();
+  const number = `/${String(index).padStart(6, "0")}-`;
+  const names = (await store.names("blobs")).filter((name) => name.includes(number));
+  for (const name of names) {
+    const bytes = await store.get(name);
+    await store.put(name, new Uint8Array(bytes?.length ?? 0));
+  }
+  return names.length;
+}
+
+/** Bytes that are kept of all models; a file that is being written has a name and none. */
+async function bytesKept(): Promise<number> {
+  const { store } = await ModelCache.open();
+  const all = await Promise.all((await store.names("blobs")).map((name) => store.get(name)));
+  return all.reduce((sum, bytes) => sum + (bytes?.length ?? 0), 0);
+}
+
+/** Forget a model; names of what is left of any. */
+async function removed(url: string): Promise<string[]> {
+  const cache = await ModelCache.open();
+  await cache.remove(url);
+  return cache.store.names("blobs");
+}
+
+async function engineIn(place: Place): Promise<RemoteEngine | MLCEngine> {
+  switch (place) {
+    case "page":
+      return new MLCEngine();
+    case "worker":
+      return connect(new Worker("worker.js", { type: "module" }));
+    case "shared worker":
+      return connect(new SharedWorker("worker.js", { type: "module" }).port);
+    case "service worker": {
+      await navigator.serviceWorker.register("worker.js", { type: "module" });
+      const { active } = await navigator.serviceWorker.ready;
+      if (!active) throw new Error("no service worker is active");
+      return connect(active);
+    }
+  }
+}
+
+const SCHEMA = {
+  type: "object",
+  properties: { n: { enum: [4, 5] } },
+  required: ["n"],
+  additionalProperties: false,
+};
+
+/** What a model says, greedily, with its engine in a place; and what of it is at work at the end. */
+async function answer(
+  place: Place,
+  url: string,
+  contents: readonly string[],
+): Promise<{ texts: string[]; streamed: string; json: string; left: number; refused: string }> {
+  const engine = await engineIn(place);
+  await engine.load(url, { name: "demo" });
+  const asked = (content: string): { messages: { role: "user"; content: string }[] } => ({
+    messages: [{ role: "user", content }],
+  });
+  const options = { temperature: 0, max_tokens: 24 };
+  const whole = await Promise.all(
+    contents.map((content) => engine.chat.completions.create({ ...asked(content), ...options })),
+  );
+  let streamed = "";
+  const first = { ...asked(contents[0] ?? ""), ...options, stream: true as const };
+  for await (const { choices } of await engine.chat.completions.create(first)) {
+    streamed += choices[0]?.delta.content ?? "";
+  }
+  const long = { ...asked("Tell me a story."), ignore_eos: true, stream: true as const };
+  for await (const _ of await engine.chat.completions.create(long)) break;
+  const held = await engine.chat.completions.create({
+    ...asked("What is two plus three?"),
+    ...options,
+    response_format: { type: "json_schema", json_schema: { schema: SCHEMA } },
+  });
+  let refused = "";
+  try {
+    await engine.chat.completions.create({ ...asked("x"), temperature: 9 });
+  } catch (error) {
+    refused = (error as Error).name;
+  }
+  await engine.chat.completions.create({ ...asked("x"), max_tokens: 1 });
+  const { openRequests, pagesTotal, pagesFree } = await engine.stats();
+  await engine.dispose();
+  const texts = whole.map(({ choices }) => choices[0]?.message.content ?? "");
+  const json = held.choices[0]?.message.content ?? "";
+  return { texts, streamed, json, left: openRequests + pagesTotal - pagesFree, refused };
+}
+
+const harness = { answer, bytesKept, damageChunks, fetched, removed };
+export type Harness = typeof harness;
+(globalThis as unknown as { harness: Harness }).harness = harness;

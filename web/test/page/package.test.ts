@@ -1,0 +1,151 @@
+/**
+ * The package in Chromium: its stores, and its engine wherever a browser runs scripts. WHERRY_MODEL is
+ * the demo compiled for `wasm`, WHERRY_HARNESS a folder with harness.js and worker.js, bundled.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+
+import { CHUNK } from "../../src/weights/kept_file.js";
+import { type Files, folder, FolderServer } from "../model_folder.js";
+import { launched } from "./browser.js";
+import type { Harness } from "./harness.js";
+
+const SHARD = "params_shard_0.bin";
+const MODEL = process.env["WHERRY_MODEL"] ?? "";
+const HARNESS = process.env["WHERRY_HARNESS"] ?? "";
+const PAGE = '<!doctype html><title>tests</title><script type="module" src="harness.js"></script>';
+
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+let server: FolderServer;
+
+before(async () => {
+  browser = await launched();
+});
+after(() => browser.close());
+
+function filesOf(place: string, prefix = ""): Files {
+  const names = readdirSync(place);
+  return new Map(
+    names.map((name) => [prefix + name, Uint8Array.from(readFileSync(join(place, name)))]),
+  );
+}
+
+/** Open the harness beside some files. */
+async function open(files: Files, init?: () => void): Promise<void> {
+  const html = Uint8Array.from(Buffer.from(PAGE));
+  server = await FolderServer.start(
+    new Map([...files, ...filesOf(HARNESS), ["index.html", html] as const]),
+  );
+  context = await browser.newContext();
+  if (init) await context.addInitScript(init);
+  page = await context.newPage();
+  await show();
+}
+
+async function show(): Promise<void> {
+  await page.goto(`${server.url}index.html`);
+  await page.waitForFunction(() => "harness" in globalThis);
+}
+
+async function close(): Promise<void> {
+  await context.close();
+  server.stop();
+}
+
+/** Call a function of the harness in the page. */
+function call<Name extends keyof Harness>(
+  name: Name,
+  ...args: Parameters<Harness[Name]>
+): ReturnType<Harness[Name]> {
+  const done = page.evaluate(
+    ([function_, given]) => {
+      const { harness } = globalThis as unknown as {
+        harness: Record<string, (...args: unknown[]) => unknown>;
+      };
+      return harness[function_]?.(...given);
+    },
+    [name, args] as const,
+  );
+  return done as ReturnType<Harness[Name]>;
+}
+
+const fetched = (): ReturnType<Harness["fetched"]> => call("fetched", server.url);
+
+function offsets(): number[] {
+  return server.asked.filter(({ name }) => name === SHARD).map(({ from }) => from);
+}
+
+/** As in browsers that cannot write their private files from here. */
+function withoutOpfs(): void {
+  Reflect.deleteProperty(FileSystemFileHandle.prototype, "createWritable");
+}
+
+for (const store of ["opfs", "cache"] as const) {
+  describe(`a folder that is kept in ${store}`, () => {
+    beforeEach(() => open(folder(), store === "cache" ? withoutOpfs : undefined));
+    afterEach(close);
+
+    it("goes on where a download was cut", async () => {
+      server.mischief.set(SHARD, { kind: "cut", after: 6_000_000, times: 1 });
+      assert.deepEqual(await fetched(), { store, wrong: [] });
+      const [first, second, ...more] = offsets();
+      assert.equal(first, 0);
+      assert.ok((second ?? 0) > 0 && (second ?? 0) <= 6_000_000);
+      assert.deepEqual(more, []);
+    });
+
+    it("refuses a damaged shard, and fetches it again", async () => {
+      server.mischief.set(SHARD, { kind: "damage", after: 5_000_000, times: 1 });
+      assert.deepEqual(await fetched(), { store, wrong: [] });
+      assert.deepEqual(offsets(), [0, 0]);
+      server.files = new Map([...server.files, ...folder({ seed: 2 })]);
+      server.mischief.set(SHARD, { kind: "damage", after: 7, times: 9 });
+      await assert.rejects(fetched(), /params_shard_0\.bin is not what wherry\.json lists/);
+    });
+
+    it("goes on after the page was left, from the last chunk that was kept", async () => {
+      server.mischief.set(SHARD, { kind: "stall", after: CHUNK + 1_000_000, times: 1 });
+      const left = fetched().catch(() => undefined);
+      while ((await call("bytesKept")) < CHUNK) await new Promise((soon) => setTimeout(soon, 20));
+      await show();
+      await left;
+      assert.deepEqual(await fetched(), { store, wrong: [] });
+      assert.deepEqual(offsets(), [0, CHUNK]);
+    });
+
+    it("needs the network once; what the disk has damaged is fetched again; is removed", async () => {
+      await fetched();
+      server.asked.length = 0;
+      await show();
+      assert.deepEqual(await fetched(), { store, wrong: [] });
+      assert.deepEqual(offsets(), []);
+      assert.equal(await call("damageChunks", 1), 1);
+      assert.deepEqual(await fetched(), { store, wrong: [] });
+      assert.deepEqual(offsets(), [CHUNK]);
+      assert.deepEqual(await call("removed", server.url), []);
+    });
+  });
+}
+
+describe("an engine", () => {
+  const CONTENTS = ["What is the capital of France?", "What is two plus three?"];
+  before(() => open(filesOf(MODEL, "models/demo/")));
+  after(close);
+
+  for (const place of ["page", "worker", "shared worker", "service worker"] as const) {
+    it(`answers in a ${place}`, async () => {
+      const found = await call("answer", place, `${server.url}models/demo/`, CONTENTS);
+      assert.equal(found.texts[0], "Paris is the capital of France.");
+      assert.match(found.texts[1] ?? "", /five/i);
+      assert.equal(found.streamed, found.texts[0]);
+      assert.match(found.json, /^\{"n": [45]\}$/);
+      assert.equal(found.left, 0);
+      assert.equal(found.refused, "RequestError");
+    });
+  }
+});
