@@ -44,17 +44,18 @@ export default defineConfig(
     },
   },
   {
-    files: ["bench/*.js"],
+    files: ["scripts/**", "bench/**", "*.js"],
+    languageOptions: { globals: { console: "readonly", process: "readonly", URL: "readonly" } },
+  },
+  {
+    // Functions that a browser's page is given.
+    files: ["bench/**"],
     languageOptions: {
       globals: Object.fromEntries(
-        ["console", "fetch", "File", "location", "performance", "process", "URL", "Worker"].map(
+        ["document", "fetch", "File", "location", "MutationObserver", "performance", "Worker"].map(
           (name) => [name, "readonly"],
         ),
       ),
     },
-  },
-  {
-    files: ["scripts/**", "*.js"],
-    languageOptions: { globals: { console: "readonly", process: "readonly", URL: "readonly" } },
   },
 );
