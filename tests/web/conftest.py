@@ -72,6 +72,13 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
+def compiled():
+    """web/build: the package and its tests as JavaScript."""
+    package.need_packages()
+    return package.compiled()
+
+
+@pytest.fixture(scope="session")
 def page(tmp_path_factory):
     """The page, bundled where Wherry looks for it."""
     package.need_packages()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -9,10 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
+
 from ..support import command
 from ..support.web import missing
 
-WEB = Path(__file__).parents[2] / "web"
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "web"
+SHOTS = ROOT / "build" / "screenshots"  # of the page; kept
 
 
 def need_packages() -> None:
@@ -38,6 +44,22 @@ def run(*command: str, cwd: Path = WEB, timeout: float = 600, **env: str) -> str
         f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
     )
     return done.stdout
+
+
+def compiled() -> Path:
+    """web/build: the package and its tests as JavaScript; made once for all processes."""
+    made = WEB / "build"
+    stamp = made / ".made-of"
+    sources = [f for top in ("src", "demo", "test") for f in sorted((WEB / top).rglob("*.ts"))]
+    states = [(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in sources]
+    now = hashlib.sha256(json.dumps(states).encode()).hexdigest()
+    made.mkdir(exist_ok=True)
+    with FileLock(made.with_suffix(".lock")):
+        if not stamp.is_file() or stamp.read_text() != now:
+            run(tool("tsc"), "--noEmit", "false", "--outDir", "build", "--sourceMap")
+            run("node", "scripts/bundle_test.js", "grammar")
+            stamp.write_text(now)
+    return made
 
 
 def tool(name: str) -> str:

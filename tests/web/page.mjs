@@ -26,6 +26,22 @@ function filesAt(base) {
   };
 }
 
+/** Kernels of a step that decodes one token. */
+async function dispatches(given) {
+  const { device: gpu } = await device();
+  const { engine } = given;
+  const core = await loadCore({ files: filesAt("/model"), device: "webgpu", gpu, engine });
+  const params = { ...core.paramsDefault(), temperature: 0, maxTokens: 4 };
+  core.add(1, Int32Array.from(given.prompts[0]), params);
+  const counts = [];
+  for (let left = 1; left > 0; ) {
+    for (const event of await core.step()) if (event.finish !== undefined) left--;
+    counts.push(core.stats().dispatches);
+  }
+  core.destroy();
+  return { counts };
+}
+
 async function answer(given) {
   const { device: gpu, adapter } = await device();
   const progress = [];
@@ -63,7 +79,7 @@ async function answer(given) {
 let result;
 try {
   const given = await (await fetch("/given.json")).json();
-  result = await answer(given);
+  result = await (given.only === "dispatches" ? dispatches(given) : answer(given));
 } catch (thrown) {
   result = { failure: `${thrown?.stack ?? thrown}` };
 }

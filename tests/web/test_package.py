@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 import shutil
+from itertools import product
 
 import pytest
 
 from wherry.compiler.api import ensure_artifact
 from wherry.web import site
 
-from .conftest import ROOT
-from .package import WEB, need_packages, run, served, tool
+from .package import SHOTS, WEB, run, served, tool
 
-
-@pytest.fixture(scope="module")
-def compiled():
-    """web/build: the package and its tests as JavaScript."""
-    need_packages()
-    run(tool("tsc"), "--noEmit", "false", "--outDir", "build", "--sourceMap")
-    run("node", "scripts/bundle_test.js", "grammar")
-    return WEB / "build"
+VIEWS, THEMES, SIZES = ("chat", "engine"), ("light", "dark"), ("wide", "phone")
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +52,14 @@ def test_its_stores_and_workers(compiled, chromium, place, tmp_path):
 
 
 @pytest.mark.browser
-@pytest.mark.nightly  # half a minute of a browser's CPU
 def test_the_page(compiled, chromium, place):
-    shots = ROOT / "build" / "screenshots"
-    shots.mkdir(parents=True, exist_ok=True)
+    SHOTS.mkdir(parents=True, exist_ok=True)
     with served(place) as url:
-        run(
-            "node",
-            "--test",
-            str(compiled / "test" / "page" / "page.test.js"),
-            WHERRY_SITE=url,
-            WHERRY_SHOTS=str(shots),
-            CHROMIUM=chromium,
-        )
-    assert {p.stem for p in shots.iterdir()} >= {"hello", "chat", "engine-dark", "engine-phone"}
+        test = compiled / "test" / "page" / "page.test.js"
+        env = {"WHERRY_SITE": url, "WHERRY_SHOTS": str(SHOTS), "CHROMIUM": chromium}
+        run("node", "--test", str(test), **env)
+    shown = {f"{view}-{theme}-{size}" for view, theme, size in product(VIEWS, THEMES, SIZES)}
+    assert {p.stem for p in SHOTS.iterdir()} >= {"hello", "streaming", "models", *shown}
 
 
 @pytest.fixture

@@ -8,10 +8,12 @@ from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime.core.interface import SamplingParams
 
+from ..support import tiny_models
 from .browser import answer_of
-from .conftest import FEW, LIMITS, ROOT, TOKENS
+from .conftest import ENGINE, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.browser
+FEW = 8  # tokens where more would show nothing else: a step takes a tenth of a second here
 SECONDS = 540  # SwiftShader takes a second or two for a pipeline
 LAYERS = 6
 QUANT = "q4f32_1"  # SwiftShader has no shader-f16
@@ -23,7 +25,7 @@ def told(chromium, core_js, given):
     folder = ensure_artifact("demo", target="webgpu", quant=QUANT, limits=LIMITS)
     assert read_manifest(folder).target["device_features"] == []
     folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}
-    told = answer_of(folders, given, SECONDS)
+    told = answer_of(folders, given | {"few": FEW}, SECONDS)
     assert "failure" not in told, told["failure"]
     return told
 
@@ -61,3 +63,15 @@ def test_the_engine_is_the_same(told):
 def test_a_lost_device_is_an_error_from_then_on(told):
     assert len(told["lost"]) == 2
     assert all(words.startswith("CoreError device_lost:") for words in told["lost"])
+
+
+@pytest.mark.nightly  # pipelines of its own, and 28 layers to compile
+def test_a_token_of_28_layers_takes_120_kernels_at_most(chromium, core_js, tmp_path):
+    tiny_models.save(tmp_path / "m", "llama", num_hidden_layers=28, max_position_embeddings=256)
+    folder = ensure_artifact(str(tmp_path / "m"), target="webgpu", quant=QUANT, limits=LIMITS)
+    folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}
+    given = {"only": "dispatches", "prompts": [list(range(3, 23))], "engine": ENGINE}
+    told = answer_of(folders, given, SECONDS)
+    assert "failure" not in told, told["failure"]
+    decoding = told["counts"][1:]
+    assert len(decoding) == 3 and 0 < max(decoding) <= 120, told

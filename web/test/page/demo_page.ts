@@ -1,0 +1,89 @@
+/** The demo page as a person uses it, in tests. WHERRY_SHOTS is a folder for pictures of it. */
+import { join } from "node:path";
+
+import axe from "axe-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+
+export const WIDE = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
+const SHOTS = process.env["WHERRY_SHOTS"] ?? "";
+const PATIENCE = 120_000; // ms: the machine may be busy
+
+export class DemoPage {
+  /** Errors of the page. */
+  readonly wrong: string[] = [];
+  readonly context: BrowserContext;
+  readonly page: Page;
+
+  private constructor(context: BrowserContext, page: Page) {
+    this.context = context;
+    this.page = page;
+    page.setDefaultTimeout(PATIENCE);
+    page.on("pageerror", (error) => this.wrong.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error") this.wrong.push(message.text());
+    });
+  }
+
+  static async open(browser: Browser, url: string): Promise<DemoPage> {
+    const context = await browser.newContext({ viewport: WIDE, colorScheme: "light" });
+    const made = new DemoPage(context, await context.newPage());
+    await made.page.goto(url);
+    return made;
+  }
+
+  async ready(): Promise<void> {
+    await this.page.waitForSelector("#model-dot.ready, #model-dot.failed");
+    const { page } = this;
+    if ((await page.locator("#model-dot.failed").count()) === 0) return;
+    throw new Error(await page.locator(".failure").innerText());
+  }
+
+  /** Type, press Enter, and wait until the answer has ended; its text. */
+  async ask(text: string): Promise<string> {
+    const { page } = this;
+    const before = await page.locator(".foot").count();
+    await page.fill("#text", text);
+    await page.press("#text", "Enter");
+    const more = (count: number): boolean => document.querySelectorAll(".foot").length > count;
+    await page.waitForFunction(more, before);
+    return page.locator("article .body").last().innerText();
+  }
+
+  /** Type, press Enter, and wait until some of the answer is there. */
+  async begin(text: string, characters: number): Promise<void> {
+    const { page } = this;
+    await page.fill("#text", text);
+    await page.press("#text", "Enter");
+    await page.waitForFunction((least) => {
+      const last = document.querySelector("article:last-child .body");
+      return (last?.textContent.length ?? 0) > least;
+    }, characters);
+  }
+
+  /** What is said below the last answer. */
+  foot(): Promise<string> {
+    return this.page.locator(".foot").last().innerText();
+  }
+
+  /** The number beside a word, of the chat ("speed") or the engine ("Kernels a step"). */
+  async number(word: string): Promise<string> {
+    const row = this.page.locator("dl div", { hasText: word }).locator("dd");
+    return (await row.first().innerText()).trim();
+  }
+
+  async shot(name: string): Promise<void> {
+    const path = join(SHOTS, `${name}.png`);
+    await this.page.screenshot({ path, animations: "disabled" });
+  }
+
+  /** What hinders people who hear the page, or see little of it. */
+  async violations(): Promise<string[]> {
+    await this.page.evaluate(axe.source);
+    const found = await this.page.evaluate(async () => {
+      const { axe: tool } = globalThis as unknown as { axe: typeof axe };
+      return (await tool.run()).violations;
+    });
+    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  }
+}
