@@ -48,6 +48,8 @@ def test_a_step_launches_few_kernels_and_reads_little(told):
     assert stats["candidateRows"] > 0.8 * (stats["candidateRows"] + stats["wholeRows"])
     assert stats["wholeRows"] > 0  # of those that take them: waited for a second time
     assert stats["deviceBytes"] > 0
+    built = [event for event in told["progress"] if event["phase"] == "pipelines"]
+    assert built[-1]["done"] == built[-1]["total"] > 20
 
 
 def test_the_engine_is_the_same(told):

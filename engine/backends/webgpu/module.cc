@@ -28,7 +28,7 @@ constexpr int64_t kMostGroups = 65535;  // along an axis, which every implementa
 struct Kernel {
   backends::KernelCall call;
   std::string wgsl;
-  uint32_t handle = 0;  // of the page; 0: it was not launched yet
+  uint32_t handle = 0;  // of the page
 };
 
 // A number as the word of a uniform.
@@ -69,7 +69,10 @@ std::map<std::string, Kernel> read_kernels(const std::string& blob) {
 
 class Library {
  public:
-  explicit Library(const std::string& bytes) : bytes_(bytes), kernels_(read_kernels(bytes)) {}
+  // The page builds all pipelines from here on, while weights are loaded: nearly all are needed.
+  explicit Library(const std::string& bytes) : bytes_(bytes), kernels_(read_kernels(bytes)) {
+    for (auto& [name, kernel] : kernels_) define(name, kernel);
+  }
 
   const std::string& bytes() const { return bytes_; }
   bool has(const std::string& name) const { return kernels_.count(name) != 0; }
@@ -93,7 +96,6 @@ class Library {
       }
     }
     words_.push_back(static_cast<uint32_t>(extents[0] - 1));
-    if (kernel.handle == 0) define(name, kernel);
     // TVM's kernels take the first axis as two: x, and z that counts its turns.
     const int64_t turns = (extents[0] - 1) / kMostGroups + 1;
     if (turns > kMostGroups || extents[1] > kMostGroups || extents[2] != 1) {

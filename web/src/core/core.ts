@@ -259,7 +259,9 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
   progress({ phase: "compile", done: 1, total: 1 });
   try {
     const model = await loadModel(instance, `system:${symbols}`, index, options, gpu);
-    return await openCore(instance, model, options.engine ?? {}, gpu);
+    const core = await openCore(instance, model, options.engine ?? {}, gpu);
+    if (signal?.aborted) throw new CoreError("aborted", "loading was aborted");
+    return core;
   } catch (thrown) {
     gpu?.destroy();
     throw thrown instanceof WebAssembly.RuntimeError ? asEnd(thrown) : thrown;
@@ -320,6 +322,7 @@ async function openCore(
     exports.wherry_engine_create(model, 0, args.text(JSON.stringify(config)), out),
   );
   await gpu?.settle();
+  await gpu?.ready();
   return new WasmCore(instance, model, engine, metadata, gpu);
 }
 

@@ -14,8 +14,8 @@ export type OnPipelines = (done: number, total: number) => void;
 /**
  * The device of one instance: the imports of engine/backends/webgpu/imports.h.
  *
- * What the instance asks for is recorded. `settle` builds the pipelines that it needs and nobody has
- * needed yet, encodes all of it, and waits for the bytes that were asked for.
+ * What the instance asks for is recorded. `settle` waits for the pipelines that it needs,
+ * encodes all of it, and waits for the bytes that were asked for.
  */
 export class Gpu implements GpuCalls {
   /** Kernels that were launched since the last `beginStep`. */
@@ -26,6 +26,7 @@ export class Gpu implements GpuCalls {
   private readonly buffers = new Map<number, GPUBuffer>();
   private readonly kernels: Kernel[] = [];
   private built = 0;
+  private onBuilt: () => void = () => undefined;
   private builtMs = 0;
   private buildStart: number | undefined;
   private nextBuffer = 1;
@@ -69,7 +70,15 @@ export class Gpu implements GpuCalls {
 
   /** See {@link GpuCalls}. */
   define(name: string, wgsl: string, written: readonly boolean[]): number {
-    return this.kernels.push(new Kernel(this.device, name, wgsl, written));
+    const kernel = new Kernel(this.device, name, wgsl, written);
+    kernel.built.then(
+      () => {
+        this.built++;
+        this.onBuilt();
+      },
+      () => undefined, // whoever needs it is told
+    );
+    return this.kernels.push(kernel);
   }
 
   /** See {@link GpuCalls}. */
@@ -83,6 +92,19 @@ export class Gpu implements GpuCalls {
     if (kernel === undefined) throw new RangeError(`no kernel ${handle}`);
     this.launches++;
     this.commands.push({ kind: "launch", kernel, buffers, words, groups });
+  }
+
+  /**
+   * Waits until every pipeline is built, and tells how far that is.
+   *
+   * @throws CoreError: device_lost, or internal: a kernel does not compile
+   */
+  async ready(): Promise<void> {
+    this.onBuilt = () => {
+      this.onPipelines(this.built, this.kernels.length);
+    };
+    this.onBuilt();
+    await this.guarded(() => this.build(this.kernels));
   }
 
   /** Results of the step before are forgotten. */
@@ -106,16 +128,12 @@ export class Gpu implements GpuCalls {
     this.commands = [];
     this.throwFailure();
     if (commands.length === 0 && this.checks.length === 0) return;
-    try {
-      await this.build(commands);
+    await this.guarded(async () => {
+      const launches = commands.filter((command) => command.kind === "launch");
+      await this.build(launches.map(({ kernel }) => kernel));
       const reads = this.carryOut(commands);
       await Promise.all([reads, ...this.checks.splice(0)]);
-    } catch (thrown) {
-      await this.noticeLoss(thrown);
-      this.failure ??= asCoreError(thrown); // what was recorded is gone: nothing fits any more
-      throw this.failure;
-    }
-    this.throwFailure();
+    });
   }
 
   destroy(): void {
@@ -135,6 +153,18 @@ export class Gpu implements GpuCalls {
   /** Throws if the device is known to be lost, or out of memory. */
   throwFailure(): void {
     if (this.failure !== undefined) throw this.failure;
+  }
+
+  /** A failure is for good: what was recorded is gone, nothing fits any more. */
+  private async guarded(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (thrown) {
+      await this.noticeLoss(thrown);
+      this.failure ??= asCoreError(thrown);
+      throw this.failure;
+    }
+    this.throwFailure();
   }
 
   /** A device that was lost says so a moment after its commands fail. */
@@ -174,20 +204,10 @@ export class Gpu implements GpuCalls {
     return buffer;
   }
 
-  private async build(commands: readonly Command[]): Promise<void> {
-    const missing = new Set<Kernel>();
-    for (const command of commands) {
-      if (command.kind === "launch" && command.kernel.pipeline === undefined) {
-        missing.add(command.kernel);
-      }
-    }
-    if (missing.size === 0) return;
+  private async build(kernels: readonly Kernel[]): Promise<void> {
+    if (kernels.every(({ pipeline }) => pipeline !== undefined)) return;
     this.buildStart = performance.now();
-    const building = Array.from(missing, async (kernel) => {
-      await kernel.built;
-      this.onPipelines(++this.built, this.kernels.length);
-    });
-    await Promise.all(building);
+    await Promise.all(kernels.map(({ built }) => built));
     this.builtMs = this.buildMs;
     this.buildStart = undefined;
   }
