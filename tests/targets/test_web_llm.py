@@ -7,7 +7,7 @@ import pytest
 
 from wherry.targets.kernels.gpu import GpuLimits, web_llm
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # a dozen kernels, for one interface
 VOCAB = 1000  # neither a power of two nor a multiple of the threads
 LEAST = -1e38
 
