@@ -32,6 +32,11 @@ const tokenizer = new Tokenizer({
 const EOS = tokenizer.idOf("</s>") ?? -1;
 const MESSAGES = [{ role: "user" as const, content: "the cat" }];
 
+const TOOL = {
+  type: "function" as const,
+  function: { name: "weather", parameters: { properties: { city: { type: "string" } } } },
+};
+
 /** Writes a text, then the end; a number for each seed if the text has "#". */
 function writes(text: string): Script {
   const ids = [...tokenizer.encode(text), EOS];
@@ -210,6 +215,33 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       await assert.rejects(engine.chat.completions.create(stream, { signal }), AbortedError);
     });
 
+    it("hands out the calls of tools, whole and in pieces", async () => {
+      const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>';
+      const core = new ScriptedCore(writes(`the cat\n${call}`), { context: 4096 });
+      const engine = await engineOf(kind, core);
+      const tools = [TOOL];
+      const { choices } = await engine.chat.completions.create({ messages: MESSAGES, tools });
+      assert.equal(choices[0]?.message.content, "the cat");
+      assert.equal(choices[0]?.finish_reason, "tool_calls");
+      const [whole] = choices[0]?.message.tool_calls ?? [];
+      assert.match(whole?.id ?? "", /^call_[0-9a-f]{24}$/);
+      assert.deepEqual(whole?.function, { name: "weather", arguments: '{"city":"Ulm"}' });
+      const told = tokenizer.decode(core.added[0]?.prompt ?? [], { skipSpecialTokens: false });
+      assert.match(told, /^<\|system\|>You can call functions\..*"name":"weather"/s);
+      const chunks = await collect(engine, { tools });
+      assert.equal(textOf(chunks), "the cat");
+      const deltas = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
+      assert.deepEqual(
+        deltas.map(({ index, function: called }) => [index, called]),
+        [[0, whole?.function]],
+      );
+      assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, "tool_calls");
+      const none = { messages: MESSAGES, tools, tool_choice: "none" as const };
+      const plain = await engine.chat.completions.create(none);
+      assert.equal(plain.choices[0]?.message.content, `the cat\n${call}`);
+      assert.equal(plain.choices[0]?.finish_reason, "stop");
+    });
+
     it("refuses what cannot be answered, by the field", async () => {
       const engine = await engineOf(kind, new ScriptedCore(writes("a")));
       const wrong: [object, string][] = [
@@ -224,6 +256,13 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
         [{ messages: MESSAGES, top_logprobs: 2 }, "top_logprobs"],
         [{ messages: MESSAGES, model: "other" }, "model"],
         [{ messages: MESSAGES, tools: [{ type: "function" }] }, "tools"],
+        [{ messages: MESSAGES, tools: [TOOL, TOOL] }, "tools"],
+        [{ messages: MESSAGES, tool_choice: "required" }, "tool_choice"],
+        [{ messages: MESSAGES, tools: [TOOL], tool_choice: "any" }, "tool_choice"],
+        [
+          { messages: MESSAGES, tools: [TOOL], response_format: { type: "json_object" } },
+          "response_format",
+        ],
         [{ messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages"],
       ];
       for (const [request, param] of wrong) {

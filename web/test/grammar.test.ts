@@ -9,7 +9,7 @@ import { ScriptedCore, type Script } from "./scripted_core.js";
 const MESSAGES = [{ role: "user" as const, content: "the cat" }];
 
 async function engineOf(script: Script): Promise<MLCEngine> {
-  const core = new ScriptedCore(script);
+  const core = new ScriptedCore(script, { context: 2048 });
   const engine = new MLCEngine({
     cache: ModelCache.inMemory(),
     loadCore: () => Promise.resolve(core),
@@ -49,6 +49,29 @@ describe("structured output", () => {
       response_format: { type: "grammar", grammar: 'root ::= "yes" | "no"' },
     });
     assert.match(answer.choices[0]?.message.content ?? "", /^(yes|no)$/);
+  });
+
+  it("is calls of tools where they are asked for, with arguments that fit", async () => {
+    const quote = 6;
+    const engine = await engineOf((_, n) => (n % 4 === 3 ? quote : (n * 37) % 260));
+    const parameters = { properties: schema.properties, required: schema.required };
+    const tools = ["cats", "dogs"].map((name) => ({
+      type: "function" as const,
+      function: { name, parameters },
+    }));
+    const asked = { messages: MESSAGES, tools, parallel_tool_calls: false };
+    const some = { ...asked, tool_choice: "required" as const };
+    const dogs = { type: "function" as const, function: { name: "dogs" } };
+    for (const request of [some, { ...asked, tool_choice: dogs }]) {
+      const { choices } = await engine.chat.completions.create(request);
+      const calls = choices[0]?.message.tool_calls ?? [];
+      assert.equal(calls.length, 1, JSON.stringify(choices));
+      assert.equal(choices[0]?.message.content, null);
+      const value = JSON.parse(calls[0]?.function.arguments ?? "") as Record<string, unknown>;
+      assert.deepEqual(Object.keys(value), ["name", "old"]);
+      assert.ok(["cats", "dogs"].includes(calls[0]?.function.name ?? ""));
+      if (request !== some) assert.equal(calls[0]?.function.name, "dogs");
+    }
   });
 
   it("refuses what would not be enforced, and what is no grammar", async () => {

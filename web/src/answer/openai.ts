@@ -5,8 +5,10 @@ import type {
   ChatLogprobs,
   Completion,
   CompletionLogprobs,
+  FinishReason,
   TopLogprob,
 } from "../request/types.js";
+import { CallReader, type Read } from "../tools/call_reader.js";
 import type { Delta, LoggedToken } from "./choice.js";
 import type { Generation } from "./generation.js";
 
@@ -40,15 +42,23 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
     object: "chat.completion.chunk",
     choices,
   });
+  let named = false; // see AskedTools
+  const readers: CallReader[] = []; // of the choices, where there are tools
   return {
-    opening: ({ plan }) =>
-      plan.params.map((_, index) => {
+    opening: ({ plan: { params, tools } }) =>
+      params.map((_, index) => {
+        if (tools) readers.push(new CallReader(tools.several));
+        named = tools?.named ?? false;
         const delta = { role: "assistant" as const, content: "" };
         return chunk([{ index, delta, finish_reason: null }]);
       }),
     chunk({ index, text, logprobs, finish }) {
-      const delta = text || !finish ? { content: text } : {};
-      const choice = { index, delta, finish_reason: finish };
+      const reader = readers[index];
+      const before = reader?.count ?? 0;
+      const read = reader?.push(text, finish !== null) ?? { text, calls: [] };
+      const delta = deltaOf(read, before, finish !== null);
+      const called = !named && (reader?.count ?? 0) > 0;
+      const choice = { index, delta, finish_reason: finishOf(finish, called) };
       const logged = logprobs.length > 0 ? { logprobs: chatLogprobs(logprobs) } : {};
       return chunk([{ ...choice, ...logged }]);
     },
@@ -57,16 +67,42 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
     whole: (deltas, { plan, usage, timings }) => ({
       ...shared,
       object: "chat.completion",
-      choices: deltas.map(({ index, text, logprobs, finish }) => ({
-        index,
-        message: { role: "assistant", content: text, refusal: null },
-        finish_reason: finish ?? "stop",
-        logprobs: plan.logprobs ? chatLogprobs(logprobs) : null,
-      })),
+      choices: deltas.map(({ index, text, logprobs, finish }) => {
+        const { tools } = plan;
+        const read = tools ? new CallReader(tools.several).push(text, true) : { text, calls: [] };
+        return {
+          index,
+          message: messageOf(read),
+          finish_reason: finishOf(finish, !tools?.named && read.calls.length > 0) ?? "stop",
+          logprobs: plan.logprobs ? chatLogprobs(logprobs) : null,
+        };
+      }),
       usage,
       timings,
     }),
   };
+}
+
+type ChunkDelta = ChatCompletionChunk["choices"][number]["delta"];
+
+/** @param before calls that were given out before. */
+function deltaOf({ text, calls }: Read, before: number, last: boolean): ChunkDelta {
+  return {
+    ...((text || (!last && calls.length === 0)) && { content: text }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call, index) => ({ index: before + index, ...call })),
+    }),
+  };
+}
+
+function messageOf({ text, calls }: Read): ChatCompletion["choices"][number]["message"] {
+  const content = calls.length > 0 && text === "" ? null : text;
+  const message = { role: "assistant" as const, content, refusal: null };
+  return calls.length > 0 ? { ...message, tool_calls: [...calls] } : message;
+}
+
+function finishOf(finish: FinishReason | null, called: boolean): FinishReason | null {
+  return finish === "stop" && called ? "tool_calls" : finish;
 }
 
 /** Answers to completions. */

@@ -6,11 +6,13 @@ import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from "@mlc-ai/w
 
 import type { CoreMask } from "../core/core.js";
 import { RequestError } from "../errors.js";
-import type { ModelText } from "../request/plan.js";
-import type { ResponseFormat } from "../request/types.js";
+import type { ModelText, OutputFormat } from "../request/plan.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import { callsTag } from "./calls_tag.js";
 import { checkSchema } from "./schema_audit.js";
 import { xgrammar } from "./xgrammar.js";
+
+type Held = Exclude<OutputFormat, { type: "text" }>;
 
 const compilers = new WeakMap<Tokenizer, Promise<GrammarCompiler>>();
 
@@ -21,7 +23,7 @@ const compilers = new WeakMap<Tokenizer, Promise<GrammarCompiler>>();
  * @throws RequestError if the format cannot be enforced.
  */
 export async function grammarMasks(
-  format: Exclude<ResponseFormat, { type: "text" }>,
+  format: Held,
   { choices, ends }: { choices: number; ends: boolean },
   model: ModelText,
 ): Promise<CoreMask[]> {
@@ -56,28 +58,30 @@ async function compilerOf({ tokenizer, vocabSize }: ModelText): Promise<GrammarC
   return xgrammar.GrammarCompiler.createGrammarCompiler(info);
 }
 
-async function compile(
-  format: Exclude<ResponseFormat, { type: "text" }>,
-  compiler: GrammarCompiler,
-): Promise<CompiledGrammar> {
-  const schema =
-    format.type === "json_object"
-      ? { type: "object" }
-      : format.type === "json_schema"
-        ? format.json_schema.schema
-        : undefined;
-  if (schema) checkSchema(schema);
+async function compile(format: Held, compiler: GrammarCompiler): Promise<CompiledGrammar> {
+  const param = format.type === "tools" ? "tools" : "response_format";
+  if (format.type === "json_schema") checkSchema(format.json_schema.schema, param);
   try {
-    if (schema) return await compiler.compileJSONSchema(...schemaArguments(schema));
-    const { grammar } = format as { grammar: string };
-    return await compiler.compileGrammar(await xgrammar.Grammar.fromEBNF(grammar));
+    switch (format.type) {
+      case "json_object":
+        return await compiler.compileJSONSchema(...schemaArguments({ type: "object" }));
+      case "json_schema":
+        return await compiler.compileJSONSchema(...schemaArguments(format.json_schema.schema));
+      case "grammar":
+        return await compiler.compileGrammar(await xgrammar.Grammar.fromEBNF(format.grammar));
+      case "tools":
+        return await compiler.compileStructuralTag(await callsTag(format.asked, grammarOf));
+    }
   } catch (error) {
+    if (error instanceof RequestError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new RequestError(`response_format cannot be compiled: ${reason}`, {
-      param: "response_format",
-      cause: error,
-    });
+    throw new RequestError(`${param} cannot be compiled: ${reason}`, { param, cause: error });
   }
+}
+
+/** A schema's grammar, as text. */
+async function grammarOf(schema: object): Promise<string> {
+  return (await xgrammar.Grammar.fromJSONSchema(...schemaArguments(schema))).toString();
 }
 
 /** On one line with a space after ":" and ",": small models would go on with blanks for ever. */

@@ -35,14 +35,19 @@ const NOTES = new Set([
 ]);
 
 /** @throws RequestError naming all keywords that would not be enforced. */
-export function checkSchema(schema: unknown): void {
-  const problems = [...new Set(unenforced(schema, ""))];
+export function checkSchema(schema: unknown, param: string): void {
+  const problems = unenforcedIn(schema);
   if (problems.length > 0) {
     throw new RequestError(
       `The schema has keywords that are not enforced in browsers: ${problems.join(", ")}`,
-      { param: "response_format" },
+      { param },
     );
   }
+}
+
+/** The keywords of a schema that would not be enforced, and where they are. */
+export function unenforcedIn(schema: unknown): string[] {
+  return [...new Set(unenforced(schema, ""))];
 }
 
 function* unenforced(schema: unknown, where: string): Generator<string> {

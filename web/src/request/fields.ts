@@ -3,8 +3,6 @@ import type { ChatRequest, CompletionRequest } from "./types.js";
 
 /** Fields whose neglect would change the answer; each with the values that ask for nothing. */
 const MEANINGFUL: Readonly<Record<string, readonly string[]>> = {
-  tools: ["[]"],
-  tool_choice: ['"none"', '"auto"'],
   functions: ["[]"],
   function_call: ['"none"', '"auto"'],
   modalities: ['["text"]'],
@@ -53,12 +51,13 @@ function checkMessages(messages: unknown): void {
     });
   }
   for (const [index, message] of (messages as unknown[]).entries()) {
-    const { role, content } = (message ?? {}) as Readonly<Record<string, unknown>>;
-    if (typeof role !== "string" || (typeof content !== "string" && !Array.isArray(content))) {
-      throw new RequestError(`messages.${index} has to have a role and a content, both texts`, {
-        param: `messages.${index}`,
-      });
-    }
+    const { role, content, tool_calls } = (message ?? {}) as Readonly<Record<string, unknown>>;
+    const told = typeof content === "string" || Array.isArray(content);
+    if (typeof role === "string" && (told || (content == null && Array.isArray(tool_calls))))
+      continue;
+    throw new RequestError(`messages.${index} has to have a role and a content, both texts`, {
+      param: `messages.${index}`,
+    });
   }
 }
 

@@ -1,8 +1,11 @@
 /** From a request to what the core is asked: prompts in tokens, parameters, seeds. */
 import type { CoreParams } from "../core/core.js";
 import { RequestError } from "../errors.js";
-import type { ChatTemplate, TemplateMessage } from "../text/chat_template.js";
+import type { ChatTemplate } from "../text/chat_template.js";
 import type { JsonObject, Tokenizer } from "../text/tokenizer.js";
+import { type AskedTools, askedTools } from "../tools/asked_tools.js";
+import { conversation, type PlainMessage } from "../tools/conversation.js";
+import { knowsTools } from "../tools/written_calls.js";
 import { checkRange, randomSeed, samplingParams, seedOf } from "./sampling.js";
 import type {
   ChatMessageParam,
@@ -29,8 +32,13 @@ export interface Plan {
   readonly continues: boolean;
   readonly includeUsage: boolean;
   /** What the output is held to. */
-  readonly format: ResponseFormat;
+  readonly format: OutputFormat;
+  /** Functions that it may call. */
+  readonly tools: AskedTools | undefined;
 }
+
+/** What an output is held to: what the request says, or calls of its tools. */
+export type OutputFormat = ResponseFormat | { type: "tools"; asked: AskedTools };
 
 /** What a model brings to a request. */
 export interface ModelText {
@@ -52,8 +60,12 @@ export function planChat(request: ChatRequest, model: ModelText): Plan {
       param: "messages",
     });
   }
-  const text = model.template.render(request.messages.map(templateMessage), {
-    variables: request.chat_template_kwargs ?? {},
+  const { template } = model;
+  const tools = askedTools(request);
+  const plain = request.messages.map(plainMessage);
+  const told = conversation(plain, tools?.tools ?? [], knowsTools(template.source));
+  const text = template.render(told.messages, {
+    variables: { tools: told.tools, ...request.chat_template_kwargs },
   });
   if (request.top_logprobs && !request.logprobs) {
     throw new RequestError("top_logprobs needs logprobs: true", { param: "top_logprobs" });
@@ -65,6 +77,7 @@ export function planChat(request: ChatRequest, model: ModelText): Plan {
     logprobs: request.logprobs === true,
     topLogprobs: request.top_logprobs ?? 0,
     continues: false,
+    tools,
   });
 }
 
@@ -91,6 +104,7 @@ interface Asked {
   readonly logprobs: boolean;
   readonly topLogprobs: number;
   readonly continues: boolean;
+  readonly tools?: AskedTools | undefined;
 }
 
 function planned(request: RequestParams, model: ModelText, asked: Asked): Plan {
@@ -122,8 +136,16 @@ function planned(request: RequestParams, model: ModelText, asked: Asked): Plan {
     logprobs: asked.logprobs,
     continues: asked.continues,
     includeUsage: request.stream_options?.include_usage === true,
-    format: request.response_format ?? { type: "text" },
+    format: formatOf(request, asked.tools),
+    tools: asked.tools,
   };
+}
+
+/** Calls are held to their schemas where one is asked for, or a tool says so. */
+function formatOf(request: RequestParams, asked: AskedTools | undefined): OutputFormat {
+  const held = asked?.must === true || asked?.tools.some(({ function: { strict } }) => strict);
+  if (asked && held) return { type: "tools", asked };
+  return request.response_format ?? { type: "text" };
 }
 
 /** Refuse what the core cannot take, with the numbers. */
@@ -160,8 +182,8 @@ function stopsOf(stop: RequestParams["stop"]): string[] {
   return stops;
 }
 
-function templateMessage(message: ChatMessageParam): TemplateMessage {
-  const { content } = message;
+function plainMessage(message: ChatMessageParam): PlainMessage {
+  const content = message.content ?? "";
   if (typeof content === "string") return { ...message, content };
   const other = content.find((part) => (part.type as string) !== "text");
   if (other) {

@@ -8,10 +8,39 @@ export interface TextPart {
 
 /** One message; further fields are handed to the model's template as they are. */
 export interface ChatMessageParam {
-  role: "system" | "developer" | "user" | "assistant";
-  content: string | readonly TextPart[];
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  /** May be null where there are `tool_calls`. */
+  content?: string | readonly TextPart[] | null;
   name?: string;
+  /** Of the assistant: what it called. */
+  tool_calls?: readonly ToolCall[] | null;
+  /** Of a tool: the call that this is the result of. */
+  tool_call_id?: string;
 }
+
+/** A function that an answer may call. */
+export interface FunctionTool {
+  type: "function";
+  function: {
+    name: string;
+    description?: string;
+    /** JSON Schema of an object. */
+    parameters?: Readonly<Record<string, unknown>>;
+    /** Whether arguments are held to the schema also where no call is asked for. */
+    strict?: boolean | null;
+  };
+}
+
+/** A call of a function; `arguments` is JSON. */
+export interface ToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+/** Whether functions may be called ("auto"), or have to be, or this one has to be. */
+export type ToolChoice =
+  "none" | "auto" | "required" | { type: "function"; function: { name: string } };
 
 /** How tokens are chosen. What is left out: the model's generation_config.json, else no effect. */
 export interface SamplingParams {
@@ -76,6 +105,11 @@ export interface ChatRequest extends RequestParams {
   logprobs?: boolean | null;
   /** Alternatives of each token, 0 to 20. */
   top_logprobs?: number | null;
+  /** Functions that the answer may call. Its calls are read as they are written by Hermes and Qwen. */
+  tools?: readonly FunctionTool[] | null;
+  tool_choice?: ToolChoice | null;
+  /** Whether it may call several (true). */
+  parallel_tool_calls?: boolean | null;
   /** Variables of the template: {"enable_thinking": false}. */
   chat_template_kwargs?: Readonly<Record<string, unknown>>;
 }
@@ -87,7 +121,7 @@ export interface CompletionRequest extends RequestParams {
   logprobs?: number | null;
 }
 
-export type FinishReason = "stop" | "length";
+export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** Tokens of a request. */
 export interface Usage {
@@ -144,7 +178,13 @@ export interface ChatCompletion {
   model: string;
   choices: {
     index: number;
-    message: { role: "assistant"; content: string; refusal: null };
+    message: {
+      role: "assistant";
+      /** null: calls and nothing else. */
+      content: string | null;
+      refusal: null;
+      tool_calls?: ToolCall[];
+    };
     finish_reason: FinishReason;
     logprobs: ChatLogprobs | null;
   }[];
@@ -160,7 +200,12 @@ export interface ChatCompletionChunk {
   model: string;
   choices: {
     index: number;
-    delta: { role?: "assistant"; content?: string };
+    delta: {
+      role?: "assistant";
+      content?: string;
+      /** Each comes whole; `index` counts those of the choice. */
+      tool_calls?: (ToolCall & { index: number })[];
+    };
     finish_reason: FinishReason | null;
     logprobs?: ChatLogprobs | null;
   }[];

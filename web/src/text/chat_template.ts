@@ -12,6 +12,7 @@ export interface TemplateMessage {
 
 /** A model's own chat template (Jinja, in the dialect of Hugging Face's `transformers`). */
 export class ChatTemplate {
+  readonly source: string;
   readonly #template: Template;
   readonly #specialTokens: Readonly<Record<string, string>>;
 
@@ -25,6 +26,7 @@ export class ChatTemplate {
     } catch (error) {
       throw new ModelError(`The chat template cannot be read: ${reason(error)}`, { cause: error });
     }
+    this.source = source;
     this.#specialTokens = specialTokens;
   }
 

@@ -45,7 +45,8 @@ it("answers several at once as one by one, and finds prefixes", async () => {
   const alone: ChatCompletion[] = [];
   for (const content of contents) alone.push(await asked(content));
   const together = await Promise.all(contents.map(asked));
-  const text = ({ choices }: ChatCompletion): string | undefined => choices[0]?.message.content;
+  const text = ({ choices }: ChatCompletion): string | null | undefined =>
+    choices[0]?.message.content;
   assert.deepEqual(together.map(text), alone.map(text));
   const turns = [
     { role: "user", content: `Tell me a story about a fox. ${"Make it long. ".repeat(8)}` },
