@@ -62,14 +62,18 @@ std::vector<int64_t> KvCache::pages() const {
   return pages;
 }
 
-bool KvCache::fits(int64_t tokens, int64_t source) const {
+int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
   for (size_t group = 0; group < groups_.size(); ++group) {
-    if (groups_[group].window > 0) continue;  // sized for its window
-    if (pages_for(groups_[group].cross ? source : tokens, page_size_) > pools_[group]->total()) {
-      return false;
+    const GroupSpec& spec = groups_[group];
+    int64_t needed = pages_for(spec.cross ? source : tokens, page_size_);
+    if (spec.window > 0) {
+      // Of a row at any place; the last whole page stays until the next one is whole.
+      int64_t seen = std::max<int64_t>(2, pages_for(spec.window - 1, page_size_) + 1);
+      needed = std::min(needed, seen);
     }
+    if (needed > pools_[group]->total()) return needed;
   }
-  return true;
+  return 0;
 }
 
 bool KvCache::has_room(int64_t pages) const {
@@ -125,7 +129,8 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
   return taken ? match.tokens + match.half_tokens : match.tokens;
 }
 
-// The pages of a match, from its first one that a window still sees.
+// The pages of a match, from its first one that a window still sees. The last one is held in any
+// case: so is the node, then.
 void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
   sequence.node = match.node;
   sequence.committed = match.tokens / page_size_;
@@ -137,7 +142,7 @@ void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
     int64_t end = static_cast<int64_t>(count + 1) * page_size_;
     for (size_t g = 0; g < groups_.size(); ++g) {
       bool behind = groups_[g].window > 0 && end <= seen_from - groups_[g].window + 1;
-      if (behind || node->pages[g] < 0) continue;
+      if ((behind && node != match.node) || node->pages[g] < 0) continue;
       pools_[g]->share(node->pages[g]);
       sequence.pages[g][count] = node->pages[g];
     }
@@ -176,6 +181,16 @@ bool KvCache::reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t sou
   return true;
 }
 
+int64_t KvCache::most_rows(int64_t computed) const {
+  int64_t most = INT64_MAX;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0) continue;
+    int64_t end = (behind_window(g, computed) + pools_[g]->total()) * page_size_;
+    most = std::min(most, end - computed);
+  }
+  return most;
+}
+
 // ---- going on ----
 
 void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
@@ -212,13 +227,18 @@ void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
   ++sequence.committed;
 }
 
+// Pages that no row after `computed` tokens sees, of those that may be given up: the last whole one
+// is where the sequence is in the tree, and is shared first.
+int64_t KvCache::behind_window(size_t group, int64_t computed) const {
+  int64_t gone = (computed - groups_[group].window + 1) / page_size_;
+  return std::max<int64_t>(0, std::min(gone, computed / page_size_ - 1));
+}
+
 void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].window == 0) continue;
     std::vector<int32_t>& pages = sequence.pages[g];
-    int64_t gone = (computed - groups_[g].window + 1) / page_size_;
-    gone =
-        std::min(gone, sequence.committed - 1);  // the last one holds `node`, and is shared first
+    int64_t gone = behind_window(g, computed);
     for (int64_t i = std::min<int64_t>(gone, static_cast<int64_t>(pages.size())); i-- > 0;) {
       int32_t& page = pages[static_cast<size_t>(i)];
       if (page < 0) break;  // so are those before it

@@ -62,8 +62,10 @@ class KvCache {
   std::vector<int64_t> pages() const;
   int64_t slots() const { return slots_ ? slots_->total() : 0; }
 
-  // Whether a request of so many tokens (and the encoder's) can ever be held.
-  bool fits(int64_t tokens, int64_t source) const;
+  // Pages that a request of so many tokens (and the encoder's) takes at one time, of a group that
+  // has not so many; 0: it can be held. Of a group with a window it takes those that a row sees;
+  // the pages behind it go back.
+  int64_t lacking(int64_t tokens, int64_t source) const;
   // Whether so many pages of each group can be had now, by forgetting idle prefixes.
   bool has_room(int64_t pages) const;
 
@@ -83,6 +85,9 @@ class KvCache {
   // The same for tokens that later steps compute: windowed groups, which give pages back meanwhile,
   // take theirs then.
   bool reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t source);
+  // Rows after `computed` tokens for which a step can have pages, if no other request holds any:
+  // within a step none goes back.
+  int64_t most_rows(int64_t computed) const;
 
   // The state of span.computed tokens is there: their whole pages may be shared from now on, and
   // those behind a window are given up.
@@ -108,6 +113,7 @@ class KvCache {
   void adopt(SequenceState& sequence, const PrefixTree::Match& match);
   void add_page(SequenceState& sequence, const TokenSpan& span);
   void drop_behind_windows(SequenceState& sequence, int64_t computed);
+  int64_t behind_window(size_t group, int64_t computed) const;
 
   const int64_t page_size_;
   const std::vector<GroupSpec> groups_;

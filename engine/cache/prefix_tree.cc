@@ -87,7 +87,8 @@ PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tok
   return match;
 }
 
-// Whether the state of the `tokens` tokens up to here is whole.
+// Whether the state of the `tokens` tokens up to here is whole. The last page is asked for in any
+// case, because who goes on from here holds it.
 bool PrefixTree::usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const {
   if (tokens == 0) return true;
   if (slots_ && (half || node->snapshot < 0)) return false;
@@ -95,7 +96,7 @@ bool PrefixTree::usable(const PrefixNode* node, int64_t tokens, const PrefixNode
     if (half && half->pages[group] < 0) return false;
     int64_t seen = windows_[group] == 0 ? 0 : std::max<int64_t>(0, tokens - windows_[group] + 1);
     int64_t end = half ? tokens / page_size_ * page_size_ : tokens;
-    for (const PrefixNode* n = node; !n->is_root() && end > seen; n = n->parent) {
+    for (const PrefixNode* n = node; !n->is_root() && (n == node || end > seen); n = n->parent) {
       if (n->pages[group] < 0) return false;
       end -= page_size_;
     }
@@ -114,6 +115,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
   const PrefixNode* half = half_of(parent, tokens, n);
   delist(parent);
   parent.children.emplace(added->tokens, std::move(node));
+  enlist(parent);  // no leaf any more; its pages and its snapshot may go all the same
   for (size_t group = 0; group < pages.size(); ++group) {
     if (pages[group] < 0) continue;
     pools_[group]->keep(pages[group]);

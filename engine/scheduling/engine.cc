@@ -148,11 +148,10 @@ void Engine::check_request(const Request& request) const {
        config_.prefill_chunk, " (prefill_chunk)");
   need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter,
        "; there are ", metadata.adapters);
-  need(cache_.fits(request.most_cached(), source), "a prompt of ", request.prompt_size,
-       " tokens and ", request.max_output, " of output take ",
-       pages_for(request.most_cached(), cache_.page_size()), " pages of the cache, which has ",
-       cache_.total(), " (", config_.kv_tokens,
-       " tokens): give fewer max_tokens or more kv_tokens");
+  const int64_t lacking = cache_.lacking(request.most_cached(), source);
+  need(lacking == 0, "a prompt of ", request.prompt_size, " tokens and ", request.max_output,
+       " of output take ", lacking, " pages of the cache, which has ", cache_.total(), " (",
+       config_.kv_tokens, " tokens): give fewer max_tokens or more kv_tokens");
   problems.raise(WHERRY_INVALID_ARGUMENT, "the request cannot be served");
 }
 
@@ -175,7 +174,6 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_para
     requests_.erase(id);
     throw;
   }
-  stalled_ = false;
   work_.notify_one();
 }
 
@@ -245,7 +243,6 @@ void Engine::forget(Request& request, bool keep_pages) {
   }
   requests_.erase(request.id);
   ++stats_.finished;
-  stalled_ = false;
   work_.notify_one();
 }
 

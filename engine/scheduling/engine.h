@@ -80,6 +80,7 @@ class Engine {
   void accept(StepResult& result, double seconds);
   void settle_ahead(const StepResult& result);
   void accept_restore(Request& request);
+  void end_who_waits_in_vain();
   void save_prefixes();
   void accept_entry(PlannedRows& entry, Outcome& outcome);
   void accept_samples(Request& request, Outcome& outcome);
@@ -88,7 +89,7 @@ class Engine {
   void run_thread();
 
   bool has_requests() const { return !queues_.waiting.empty() || !queues_.active.empty(); }
-  bool has_work() const { return (has_requests() && !stalled_) || (disk_ && disk_->has_work()); }
+  bool has_work() const { return has_requests() || (disk_ && disk_->has_work()); }
   bool is_under_way(const Request& request) const;
   QueuedEvent& emit(Request& request, wherry_finish finish, const Sample* sample,
                     const std::string& error = {});
@@ -132,8 +133,8 @@ class Engine {
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not
   bool stopping_ = false;
-  bool paused_ = false;   // reset() waits for the thread to settle
-  bool stalled_ = false;  // the scheduler found nothing to do; until something changes
+  bool paused_ = false;  // reset() waits for the thread to settle
+  int idle_plans_ = 0;   // in a row, in which the scheduler found nothing to do for its requests
   bool closing_ = false;
   int waiters_ = 0;
   int wakes_ = 0;

@@ -80,10 +80,26 @@ bool Engine::plan_step() {
   for (const PlannedRows& entry : plan_.entries) begin(*entry.request);
   for (Request* request : plan_.restores) begin(*request);
   launched_ = !plan_.empty();
-  stalled_ = plan_.empty();
+  if (launched_ || !has_requests()) {
+    idle_plans_ = 0;
+  } else {
+    end_who_waits_in_vain();
+  }
   step_started_ = launched_ ? start : 0;
   stats_.host_seconds += now_seconds() - start;
   return launched_;
+}
+
+// Each kind of work has had its turn, and who goes first got no row: he never will. That is a bug
+// of the scheduler's, which then costs a request and not the engine.
+void Engine::end_who_waits_in_vain() {
+  constexpr int kKinds = 3;
+  if (++idle_plans_ <= kKinds) return;
+  idle_plans_ = 0;
+  Request* first = queues_.active.empty() ? queues_.waiting.front() : queues_.active.front();
+  finish_without_token(*first, WHERRY_ERROR,
+                       concat("no step has room for the request: ", cache_.available(), " of ",
+                              cache_.total(), " pages are free, ", cache_.idle(), " idle"));
 }
 
 // A few pages a step: others wait. All of them when nobody does.

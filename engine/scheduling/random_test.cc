@@ -91,6 +91,7 @@ class Storm {
     options.seed = 7;
     options.agrees = 0.8;
     options.window = 0;
+    options.window_alone = false;
     options.encoder = false;
     return std::make_shared<FakeModel>(options);
   }
@@ -235,6 +236,17 @@ TEST(with_a_window) {
   Storm storm(options, kTiny, true, 2);
   storm.run(4000);
   CHECK(storm.stats().cached_tokens > 1000);
+}
+
+TEST(with_a_window_alone_and_less_cache_than_a_sequence) {
+  FakeOptions options;
+  options.window = 9;
+  options.window_alone = true;
+  const char* config =
+      R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 24, "context": 64, "max_drafts": 4})";
+  Storm storm(options, config, true, 12);
+  storm.run(2000);
+  CHECK(storm.stats().preemptions > 10);
 }
 
 TEST(with_a_recurrent_state) {

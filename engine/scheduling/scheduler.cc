@@ -230,7 +230,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
     return source_size(request) <= left.rows ? source_size(request) : 0;
   }
   if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
-  int64_t rows = std::min(request.pending(), left.rows);
+  int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
   // A recurrent state is kept at the last whole page of a prompt: a chunk ends there.
   int64_t page = cache_.page_size();
   int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;

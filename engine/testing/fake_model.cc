@@ -382,7 +382,7 @@ Metadata metadata_of(const FakeOptions& options) {
     return metadata;
   }
   metadata.entries = {Entry::kForward};
-  metadata.groups.push_back({});
+  if (!options.window_alone) metadata.groups.push_back({});
   if (options.window > 0) metadata.groups.push_back({options.window, false});
   if (options.encoder) {
     metadata.groups.push_back({0, true});
@@ -408,7 +408,7 @@ std::unique_ptr<Session> FakeModel::open(const SessionLimits& limits) const {
 
 std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int32_t>& tokens,
                                const std::vector<int32_t>& source) {
-  uint64_t view = view_of(tokens, 0);
+  uint64_t view = options.window_alone ? 0 : view_of(tokens, 0);
   if (options.window > 0) view ^= splitmix64(view_of(tokens, options.window), 1);
   if (options.encoder) view ^= splitmix64(view_of(source, 0), 3);
   if (options.recurrent) view ^= splitmix64(state_after(tokens), 2);

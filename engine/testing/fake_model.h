@@ -22,6 +22,7 @@ struct FakeOptions {
   int64_t page_size = 4;
   int64_t logit_rows = 4096;
   int64_t window = 0;         // of a second group of layers; 0: there is none
+  bool window_alone = false;  // there is no group without one
   bool recurrent = false;     // layers with a state of their own
   bool encoder = false;       // reads a source; its pages are a group of their own
   bool embeds = false;        // has embeddings, too
