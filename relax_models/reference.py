@@ -69,6 +69,7 @@ def rope_append(
     scaling: float,
     page_size: int,
     qk_norm_eps: float | None = None,
+    norm_last: bool = False,
     dtype: str = "float32",
     kv_dtype: str = "float32",
 ) -> tirx.PrimFunc:
@@ -77,7 +78,8 @@ def rope_append(
     (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
     [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
-    With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3).
+    With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3); with
+    `norm_last` after it (HunYuan), which differs by the norm's weights alone.
     The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
     cosine and sine multiplied by `scaling` (YaRN's attention factor).
     """
@@ -86,6 +88,15 @@ def rope_append(
     freqs = list(inv_freq)
     normed = qk_norm_eps is not None
     eps = qk_norm_eps or 0.0
+
+    first = not norm_last
+
+    def weight(
+        q_norm: tirx.Buffer, k_norm: tirx.Buffer, head: tirx.PrimExpr, k: tirx.PrimExpr, now: bool
+    ) -> tirx.PrimExpr:
+        if not now:
+            return T.float32(1)
+        return T.Cast("float32", T.if_then_else(head < h, q_norm[k], k_norm[k]))
 
     @T.macro
     def find_largest(y, total):
@@ -149,7 +160,7 @@ def rope_append(
                             x[k] = (
                                 x[k]
                                 * T.rsqrt(total[0] / T.float32(e) + T.float32(eps))
-                                * T.Cast("float32", T.if_then_else(head < h, q_norm[k], k_norm[k]))
+                                * weight(q_norm, k_norm, head, k, first)
                             )
                     for k in T.serial(e):
                         y[k] = x[k]
@@ -162,6 +173,9 @@ def rope_append(
                             x[j + half] * T.cos(T.Cast("float32", positions[i]) * freq[j])
                             + x[j] * T.sin(T.Cast("float32", positions[i]) * freq[j])
                         )
+                    if norm_last:
+                        for k in T.serial(e):
+                            y[k] = y[k] * weight(q_norm, k_norm, head, k, True)
                     if head < h:
                         for k in T.serial(e):
                             q_out[i, head, k] = T.Cast(dtype, y[k])
@@ -243,6 +257,7 @@ def rope_append(
             "inv_freq": freqs,
             "scaling": scaling,
             "qk_norm_eps": qk_norm_eps,
+            "norm_last": norm_last,
             "page_size": page_size,
             "kv_dtype": kv_dtype,
         },
@@ -259,13 +274,15 @@ def attention(
     page_size: int,
     window: int | None = None,
     softcap: float | None = None,
+    slopes: tuple[float, ...] = (),
     dtype: str = "float32",
     kv_dtype: str = "float32",
 ) -> tirx.PrimFunc:
     """Causal attention of each row over its sequence's cache, up to its own position.
 
     From position 0, or of the last `window` tokens; with `softcap` a score becomes
-    cap * tanh(score / cap) (Gemma 2).
+    cap * tanh(score / cap) (Gemma 2); with `slopes`, of each query head, a key's distance from the
+    row times the slope is subtracted (ALiBi).
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
     pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
@@ -273,6 +290,7 @@ def attention(
     h, g, e, page = heads, kv_heads, head_dim, page_shape(kv_heads, page_size, head_dim, kv_dtype)
     group = h // g
     reach = window or 2**31 - 1  # tokens
+    bias, biased = list(slopes), bool(slopes)
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def func(
@@ -300,6 +318,8 @@ def attention(
                 T.writes()
                 acc = T.sblock_alloc_buffer((e,), "float32")
                 state = T.sblock_alloc_buffer((4,), "float32")  # max, sum, score, correction
+                slope = T.sblock_alloc_buffer((max(len(bias), 1),), "float32")
+                _store(slope, bias)
                 state[0] = T.float32(-3.0e38)
                 state[1] = T.float32(0)
                 for k in T.serial(e):
@@ -320,6 +340,8 @@ def attention(
                     state[2] = state[2] * T.float32(scale)
                     if softcap is not None:
                         state[2] = T.tanh(state[2] / T.float32(softcap)) * T.float32(softcap)
+                    if biased:
+                        state[2] = state[2] + slope[head] * T.Cast("float32", t - POS[i])
                     state[3] = T.exp(state[0] - T.max(state[0], state[2]))
                     state[0] = T.max(state[0], state[2])
                     state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
@@ -345,6 +367,7 @@ def attention(
             "scale": scale,
             "window": window,
             "softcap": softcap,
+            "slopes": list(slopes),
             "page_size": page_size,
             "kv_dtype": kv_dtype,
             "sinks": False,  # see sinks.py

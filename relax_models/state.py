@@ -59,8 +59,10 @@ class AttentionShape:
     inv_freq: tuple[float, ...]  # radians a position, one a rotated pair; (): nothing rotates
     rope_scaling: float = 1.0  # multiplies cosine and sine
     qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
+    norm_last: bool = False  # the norms' weights are multiplied after RoPE
     window: int | None = None  # tokens that a row sees, its own included; None: all before it
     softcap: float | None = None  # set: scores become cap * tanh(score / cap)
+    slopes: tuple[float, ...] = ()  # one a query head: minus slope * distance in a score (ALiBi)
 
 
 def page_shape(kv_heads: int, head_dim: int, kv_dtype: str) -> tuple[int, ...]:
@@ -108,6 +110,7 @@ class PagedKV:
             inv_freq=shape.inv_freq,
             scaling=shape.rope_scaling,
             qk_norm_eps=shape.qk_norm_eps,
+            norm_last=shape.norm_last,
         )
         b = self.batch
         args = [op.reshape(qkv, (n, h + 2 * g, e))]
@@ -119,7 +122,11 @@ class PagedKV:
         )
         attention = (
             reference.attention(
-                **common, scale=shape.scale, window=shape.window, softcap=shape.softcap
+                **common,
+                scale=shape.scale,
+                window=shape.window,
+                softcap=shape.softcap,
+                slopes=shape.slopes,
             )
             if sinks is None
             else attention_with_sinks(**common, scale=shape.scale, window=shape.window)

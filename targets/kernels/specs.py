@@ -247,7 +247,8 @@ class RopeAppendSpec(_Record):
     """Rotate q and k, write k and v into the paged cache, return q.
 
     Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
-    by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it.
+    by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it. With
+    `norm_last` heads are multiplied by the weights of their norm after the rotation.
     """
 
     heads: int  # h
@@ -257,11 +258,14 @@ class RopeAppendSpec(_Record):
     inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians a token
     scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
     qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
+    norm_last: bool = False
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
 
     def __post_init__(self) -> None:
         _check_cache(self)
+        if self.norm_last and (self.qk_norm_eps is None or self.scaling != 1.0):
+            raise ValueError("norm_last needs a norm, and no scaling, which it would undo")
         if self.rotary_dim % 2 or not 0 <= self.rotary_dim <= self.head_dim:
             raise ValueError(f"rotary_dim {self.rotary_dim} does not fit head_dim {self.head_dim}")
         if len(self.inv_freq) * 2 != self.rotary_dim:
@@ -281,8 +285,10 @@ class AttentionSpec(_Record):
     """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
 
     With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
-    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `sinks` a head
-    has one more score, sinks[head], whose weight goes to nothing.
+    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `slopes`, one a
+    query head, slope * (position of the key - that of the row) is added to it (ALiBi,
+    https://arxiv.org/abs/2108.12409). With `sinks` a head has one more score, sinks[head], whose
+    weight goes to nothing.
     """
 
     heads: int  # h
@@ -291,12 +297,15 @@ class AttentionSpec(_Record):
     scale: float  # multiplies q . k
     window: int | None = None  # tokens, the row's own included
     softcap: float | None = None
+    slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
     sinks: bool = False
 
     def __post_init__(self) -> None:
         _check_cache(self)
+        if self.slopes and len(self.slopes) != self.heads:
+            raise ValueError(f"{len(self.slopes)} slopes found for {self.heads} query heads")
         if self.window is not None:
             _check_positive(self, "window")
         if self.softcap is not None:
@@ -320,8 +329,10 @@ class PagedAttentionSpec(_Record):
     scale: float
     scaling: float = 1.0
     qk_norm_eps: float | None = None
+    norm_last: bool = False
     window: int | None = None
     softcap: float | None = None
+    slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: FloatName = "float32"
     qkv_dtype: FloatName = "float32"
@@ -343,6 +354,7 @@ class PagedAttentionSpec(_Record):
             inv_freq=self.inv_freq,
             scaling=self.scaling,
             qk_norm_eps=self.qk_norm_eps,
+            norm_last=self.norm_last,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
         )
@@ -356,6 +368,7 @@ class PagedAttentionSpec(_Record):
             scale=self.scale,
             window=self.window,
             softcap=self.softcap,
+            slopes=self.slopes,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
             sinks=self.sinks,

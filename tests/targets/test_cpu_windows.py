@@ -1,4 +1,4 @@
-"""Attention with a window and with capped scores on CPUs, against NumPy, and cut in any way."""
+"""Attention with a window, capped scores, ALiBi on CPUs, against NumPy, and cut in any way."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from .page_layout import stored
 from .test_cpu_attention import reference, values
 
 pytestmark = pytest.mark.cpu
-# h, g, e, dtype of the cache, window, cap: in a tile, in a block, over blocks.
+ALIBI = tuple(2.0 ** (-1 - 0.9 * head) for head in range(6))
+# h, g, e, dtype of the cache, window, cap, slopes: in a tile, in a block, over blocks.
 CASES = [
     (4, 2, 16, "float32", 5, None),
     (9, 3, 64, "float16", 37, None),
     (4, 2, 128, "int8", 100, 5.0),
     (8, 8, 64, "float32", 300, None),
     (4, 1, 20, "float32", None, 3.0),
+    (6, 3, 96, "float16", None, None, ALIBI),
+    (4, 4, 16, "float32", 40, 5.0, ALIBI[2:]),
 ]
 
 
 class Attend:
-    def __init__(self, here, h, g, e, kv_dtype, window, softcap):
+    def __init__(self, here, h, g, e, kv_dtype, window, softcap, slopes=()):
         self.shape, self.kv_dtype, self.window, self.softcap = (h, g, e), kv_dtype, window, softcap
+        self.slopes = slopes
         spec = AttentionSpec(
             heads=h,
             kv_heads=g,
@@ -34,6 +38,7 @@ class Attend:
             scale=e**-0.5,
             window=window,
             softcap=softcap,
+            slopes=slopes,
             kv_dtype=kv_dtype,
         )
         self.kernel = here.build(CpuKernels(here.isa).attention(spec))
@@ -45,7 +50,8 @@ class Attend:
         return self.kernel(q, *indices, *table, stored(pages), out)[-1]
 
     def expected(self, q, batch, pages):
-        return reference(q, batch, pages, self.shape[2] ** -0.5, self.window, self.softcap)
+        rest = (self.shape[2] ** -0.5, self.window, self.softcap, self.slopes)
+        return reference(q, batch, pages, *rest)
 
 
 @pytest.fixture(params=CASES, ids=str)

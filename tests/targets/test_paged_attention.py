@@ -26,13 +26,14 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (5, 5, 20, 1e-5, "float16"),
     (8, 2, 16, None, "float32", 37, 5.0),  # with a window, and capped scores
     (4, 2, 16, 1e-6, "float16", 300),
+    (6, 2, 32, None, "float32", None, None, (0.5, 0.27, 0.13, 0.06, 0.03, 0.01)),  # ALiBi
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes.
 ON = [
     (kind, case)
     for kind in KINDS
-    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5]])
+    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5], CASES[7]])
 ]
 
 
@@ -68,9 +69,9 @@ def table_of(batch, most=MOST_SLOTS):
 
 
 class Kernel:
-    def __init__(self, build, h, g, e, eps, dtype, window=None, softcap=None, pages=90):
+    def __init__(self, build, h, g, e, eps, dtype, window=None, softcap=None, slopes=(), pages=90):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
-        self.window, self.softcap = window, softcap
+        self.rest = (window, softcap, slopes)
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
             heads=h,
@@ -85,6 +86,7 @@ class Kernel:
             out_dtype=dtype,
             window=window,
             softcap=softcap,
+            slopes=slopes,
         )
         self.kernel = KERNELS.paged_attention(spec)
         self.call = build(self.kernel.compute)
@@ -107,7 +109,7 @@ class Kernel:
         if self.eps:
             x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.eps) * self.norms[0]
         q = rotated(x, batch.positions, self.inv_freq, 1.0)
-        return reference(q, batch, pages, self.e**-0.5, self.window, self.softcap)
+        return reference(q, batch, pages, self.e**-0.5, *self.rest)
 
     def rows(self, seed, n):
         shape = (n, self.h + 2 * self.g, self.e)

@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.targets.kernels.constants import constant
 from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
@@ -287,8 +288,9 @@ def _softmax(
     with T.serial(group.queries) as k, T.sblock("largest"):
         T.reads()
         T.writes()
-        row, _, slot = group.place(k)
+        row, head, slot = group.place(k)
         visible = v.let(cache.Position[row] + 1 - first)
+        slope = _slope(spec, head)
         most = T.sblock_alloc_buffer((16,), "float32")
         T.buffer_store(most, v.splat(LOWEST, 16), [_LANES])
         with T.serial(seen.pages - seen.page) as i:
@@ -297,6 +299,8 @@ def _softmax(
             score = weights[k, span]
             if spec.softcap:
                 score = _capped(v.let(score), spec, isa)
+            if slope is not None:
+                score = v.fma(slope, _distance(visible, c), v.let(score), 16, isa.fma)
             tokens = _seen_by(visible, c, spec)
             score = v.let(T.Select(tokens, score, v.splat(LOWEST, 16)))
             T.buffer_store(weights, score, [k, span])
@@ -342,6 +346,20 @@ def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
     if spec.window is None:
         return before
     return T.And(before, token >= T.broadcast(left - spec.window, 16))
+
+
+def _slope(spec: AttentionSpec, head: Any) -> Any:
+    """Emit the slope of a query head, in all lanes, for scores that are not scaled yet."""
+    if not spec.slopes:
+        return None
+    scale = 1.0 if spec.softcap else spec.scale
+    return v.let(v.splat(constant([slope / scale for slope in spec.slopes], head), 16))
+
+
+def _distance(visible: Any, page: Any) -> Any:
+    """Of the 16 tokens of a page their positions minus the row's, float32."""
+    token = T.ramp(T.int32(0), T.int32(1), 16)
+    return v.let(T.Cast(v.float_type(16), token - T.broadcast(visible - 1 - page * PAGE, 16)))
 
 
 def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:

@@ -258,13 +258,18 @@ class _Emitter:
         """Emit the rotation of a head, normed, and the copy of what lies beyond `rotary_dim`."""
         half, (out, *place) = self.spec.rotary_dim // 2, to
         factor, weight = (v.let(norm[0]), self.norms[norm[1]]) if norm else (None, {})
+        last = self.spec.norm_last
 
         def load(start: Any, lanes: int) -> Any:
             span = v.span(start, lanes)
             x = self.X[row, head, span]
-            return v.let(x * v.splat(factor, lanes) * weight[span] if norm else x)
+            if not norm:
+                return v.let(x)
+            x = x * v.splat(factor, lanes)
+            return v.let(x if last else x * weight[span])
 
         def store(start: Any, lanes: int, x: Any) -> None:
+            x = x * weight[v.span(start, lanes)] if last else x
             value = v.cast(x, str(out.dtype), lanes)
             T.buffer_store(out, value, [*place, v.span(start, lanes)])
 

@@ -78,6 +78,7 @@ class Attend:
         self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
         self.count, self.heads, self.units = count, heads, count * heads
         self.thread, self.threads, self.own = thread, threads, own
+        self.first_head = first_head
         self.kv_head = e.let(e.div(first_head, spec.heads // spec.kv_heads))
         self.size = self.units * spec.head_dim
         self.slots = -(-self.size // threads)  # elements of the output a thread
@@ -226,8 +227,12 @@ class Attend:
                 score = (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3])
                 if self.spec.softcap is not None:
                     score = _capped(e.let(score), self.spec.softcap)
+                seen = last
                 if self.count > 1:
                     seen = e.let(s.last[T.min(e.div(unit, self.heads), self.count - 1)])
+                if self.spec.slopes:
+                    score = e.fma(self._slope(unit), self._distance(start + token, seen), score)
+                if self.count > 1:
                     hidden = start + token > seen
                     if self.spec.window is not None:
                         hidden = T.Or(hidden, start + token <= seen - self.spec.window)
@@ -259,6 +264,16 @@ class Attend:
         e.either(stored, from_pages, otherwise)
         for turn, unit in enumerate(units):
             self._put(unit, token, self.scores[turn])
+
+    def _slope(self, unit: Any) -> Any:
+        """Emit the slope of a unit's head."""
+        head = e.let(self.first_head + e.mod(T.min(unit, self.units - 1), self.heads))
+        return e.let(e.constant(self.spec.slopes, head))
+
+    @staticmethod
+    def _distance(token: Any, position: Any) -> Any:
+        """Emit a key's position minus the row's, float32."""
+        return e.let(T.Cast("float32", token - position))
 
     def _put(self, unit: Any, token: Any, score: Any) -> None:
         def store() -> None:

@@ -223,6 +223,7 @@ class DecodeBlock:
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
         loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(heads + 1)]
         rope = spec.rope()
+        weights: list[Load] = []
         if self.tensors.norms:
             q_norm, k_norm = self.tensors.norms
             weights = [q_norm] * heads + [k_norm]
@@ -238,7 +239,7 @@ class DecodeBlock:
         stores = [*(query(i) for i in range(heads)), key]
 
         def rotate(k: Any) -> None:
-            rotated(rope, loads, stores, k, self.position)
+            rotated(rope, loads, stores, k, self.position, weights)
 
         e.over(d, self.threads, self.thread, rotate)
         e.barrier()

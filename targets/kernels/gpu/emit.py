@@ -17,6 +17,8 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as builder_tirx
 from tvm.tirx import PrimFunc
 
+from ..constants import constant as constant
+
 Expr = Any  # of TVM, which has no types of its own for mypy
 # Bits of float32 that float16 has not; of -0, the least normal and the largest float16, infinity.
 _DROPPED = 13
@@ -267,18 +269,6 @@ def number(value: float) -> Expr:
     if np.float32(f"{exact:.6e}") == exact:
         return T.float32(float(exact))
     return T.reinterpret("float32", T.uint32(int(exact.view(np.uint32))))
-
-
-def constant(values: Sequence[float], index: Expr) -> Expr:
-    """values[index] as float32, without a table in memory: log2(len) comparisons."""
-
-    def bits(low: int, high: int) -> Expr:
-        if high - low == 1:
-            return T.uint32(int(np.float32(values[low]).view(np.uint32)))
-        middle = (low + high) // 2
-        return T.if_then_else(index < middle, bits(low, middle), bits(middle, high))
-
-    return T.reinterpret("float32", bits(0, len(values)))
 
 
 # 2 pi in parts. The first two have 8 and 10 bits: times a number of turns below 2^14 they are exact

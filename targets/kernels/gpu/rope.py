@@ -95,8 +95,10 @@ def _head(
     )
     e.barrier()
     load: Load = x.__getitem__
+    weights: list[Load] = []
     if tensors.norms:  # of V too, unused: no branch around barriers
-        (load,) = normed(spec, [load], [_weight(spec, tensors, head, heads)], thread, threads)
+        weights = [_weight(spec, tensors, head, heads)]
+        (load,) = normed(spec, [load], weights, thread, threads)
     position = e.let(tensors.rows.position(row))
 
     def query(k: Any) -> None:
@@ -106,6 +108,7 @@ def _head(
             [lambda k, v: T.buffer_store(tensors.q_out, v, [row, head, k])],
             k,
             position,
+            weights,
         )
 
     def cache(k: Any) -> None:
@@ -113,7 +116,7 @@ def _head(
         e.either(
             head < h + g,
             lambda: rotated(
-                spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position
+                spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights
             ),
             lambda: slot.store(1, head - (h + g), k, x[k]),
         )
@@ -164,9 +167,17 @@ class Slot:
 def normed(
     spec: RopeAppendSpec, loads: Sequence[Load], weights: Sequence[Load], thread: Any, threads: int
 ) -> list[Load]:
-    """Emit the root mean squares of heads, with `threads_of` threads; the normed heads."""
+    """Emit the root mean squares of heads, with `threads_of` threads; the normed heads.
+
+    With `norm_last` without the weights, which `rotated` then is to have.
+    """
     assert spec.qk_norm_eps is not None
     inverses = inverses_rms(loads, spec.head_dim, thread, threads, spec.qk_norm_eps)
+    if spec.norm_last:
+        return [
+            lambda k, load=load, inverse=inverse: load(k) * inverse
+            for load, inverse in zip(loads, inverses, strict=True)
+        ]
     return [
         lambda k, load=load, weight=weight, inverse=inverse: load(k) * inverse * weight(k)
         for load, weight, inverse in zip(loads, weights, inverses, strict=True)
@@ -174,10 +185,23 @@ def normed(
 
 
 def rotated(
-    spec: RopeAppendSpec, loads: Sequence[Load], stores: Sequence[Store], k: Any, position: Any
+    spec: RopeAppendSpec,
+    loads: Sequence[Load],
+    stores: Sequence[Store],
+    k: Any,
+    position: Any,
+    weights: Sequence[Load] = (),
 ) -> None:
-    """Emit element k of each head after the rotation; beyond `rotary_dim` it passes."""
+    """Emit element k of each head after the rotation; beyond `rotary_dim` it passes.
+
+    `weights` are those of the heads' norms; without `norm_last` the heads have them already.
+    """
     half = spec.rotary_dim // 2
+    if spec.norm_last:
+        stores = [
+            lambda k, v, store=store, weight=weight: store(k, v * weight(k))
+            for store, weight in zip(stores, weights, strict=True)
+        ]
 
     def rotate() -> None:
         j = e.let(e.mod(k, half))
