@@ -21,8 +21,11 @@ def blocks(
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield (first row, rows) of one parameter, in order, as `plan.rows` has them.
 
-    A scalar is one block.
+    A scalar or constant is one block.
     """
+    if plan.constant is not None:
+        yield 0, np.full(plan.shape, plan.constant, np.float32)
+        return
     if not plan.shape:
         yield 0, checkpoint.read(plan.pieces[0].name)
         return
@@ -35,8 +38,16 @@ def blocks(
         return
     for start in range(0, plan.rows[0], step):
         stop = min(start + step, plan.rows[0])
-        rows = _stacked if plan.axis == 0 else _side_by_side
-        yield start, rows(plan, checkpoint, start, stop)
+        read = _stacked if plan.axis == 0 else _side_by_side
+        rows = read(plan, checkpoint, start, stop)
+        yield start, _unit(rows) if plan.unit_rows else rows
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows of length one; those of zeros stay."""
+    lengths = np.sqrt((rows.astype(np.float64) ** 2).sum(-1, keepdims=True))
+    unit: NDArray[np.float32] = (rows / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return unit
 
 
 def _transposed(

@@ -170,7 +170,7 @@ def export(
         page_shape=page,
         groups=groups,
         kv_dtype=kv_dtype,
-        embedding_size=config.hidden_size,
+        embedding_size=getattr(config, "embedding_size", config.hidden_size),
     )
 
 

@@ -27,11 +27,14 @@ class Described:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Of its library. What transformers calls a bare "...Model" has no head to write with."""
+        """Of its library. What transformers calls a bare "...Model" has no head to write with.
+
+        Older classes with one are called "...LMHeadModel".
+        """
         if isinstance(self.head, ScoreHead):
             return ("forward",)
         named = self.raw.get("architectures") or ["?"]
-        bare = all(name.endswith("Model") for name in named)
+        bare = all(name.endswith("Model") and "LMHead" not in name for name in named)
         return ("embed",) if self.head or bare else ("forward", "embed")
 
 

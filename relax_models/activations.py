@@ -17,6 +17,7 @@ from wherry.tags import tag
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 # What config.json calls them.
+Name = Literal["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "relu2"]  # no gate
 NAMES: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
@@ -50,6 +51,16 @@ def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimF
     y = te.compute((n, dim), element, "y")
     func = te.create_prim_func([x, y]).without_attr("global_symbol")
     return tag(func, "activation", {"dim": dim, "kind": kind, "gated": gated})
+
+
+def clipped(x: Tensor, limit: float) -> Tensor:
+    """X [n, d], between -limit and limit."""
+    most = tirx.const(limit, x.dtype)
+
+    def compute(t: te.Tensor) -> te.Tensor:
+        return te.compute(t.shape, lambda *i: tirx.max(tirx.min(t[i], most), -most), "clipped")
+
+    return op.tensor_expr_op(compute, "clipped", [x])
 
 
 def _formula(x: Any, kind: Activation) -> Any:

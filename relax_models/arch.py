@@ -15,6 +15,7 @@ from .weights import (
     RotatedFirst,
     Word,
     concat,
+    constant,
     drop,
     heads,
     rename,
@@ -24,6 +25,7 @@ from .weights import (
     stack,
     tie,
     transpose,
+    unit_rows,
     unpack,
 )
 
@@ -40,6 +42,7 @@ __all__ = [
     "WeightPlan",
     "Word",
     "concat",
+    "constant",
     "drop",
     "heads",
     "inv_freq",
@@ -53,6 +56,7 @@ __all__ = [
     "stack",
     "tie",
     "transpose",
+    "unit_rows",
     "unpack",
 ]
 
@@ -95,6 +99,8 @@ class Architecture:
         weights: how parameters are made of a checkpoint's tensors, see `weights.py`.
         state: for a configuration, what each layer keeps; one record a layer.
         aliases: other values of `model_type` that mean the same, with the same fields.
+        base: what the checkpoint's names of all but the head begin with; some checkpoints, stored
+            without a head, leave it out.
     """
 
     name: str
@@ -103,6 +109,7 @@ class Architecture:
     weights: tuple[Word, ...] = ()
     state: Callable[[Any], tuple[LayerState, ...]] = paged_kv
     aliases: tuple[str, ...] = ()
+    base: str = "model"
 
 
 def plan(
@@ -120,15 +127,14 @@ def plan(
         parameters: our names and shapes, unquantized.
         checkpoint: their names and shapes.
         config: an instance of `arch.config`; `tie` asks it whether weights are tied.
-        headless: the model is used without its head, and may have been stored as transformers
-            stores one that has none: then no name begins with "model.".
+        headless: the model is used without its head.
 
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
     words = arch.weights
     if headless:
-        words += (drop("lm_head.weight"),)
-        if not any(name.startswith("model.") for name in checkpoint):
-            words += (rename("model.*", "*"),)
+        words += (drop("lm_head.weight"), drop("lm_head.bias"))
+    if not any(name.startswith(f"{arch.base}.") for name in checkpoint):
+        words += (rename(f"{arch.base}.*", "*"),)
     return plan_weights(words, parameters, checkpoint, config)

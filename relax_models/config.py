@@ -13,8 +13,9 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
 
 Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
 `problems` is optional. `DEFAULTS` (optional) has what fields are that are absent, not null.
-`ALIASES` (optional) has other names of fields, and ours. `prepared` (optional, a static method
-from dict to dict) makes one spelling of several. A
+`SPELLED` (optional) has, by the names of our fields, what config.json calls them if not so;
+`ALIASES` (optional) other names that it may have for them, and ours. `prepared` (optional, a
+static method from dict to dict) makes one spelling of several. A
 `RopeConfig` of another name than `rope` is read from NAME_parameters. `ACCEPTED` (optional) names
 fields that are not read but must have one of these values, if present; of a list, each element.
 `IGNORED` (optional, a tuple of names) those that have no effect here.
@@ -25,7 +26,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from wherry.errors import ModelError, listing
 
@@ -99,32 +100,34 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     given |= {name: value for name, value in defaults.items() if name not in hf}
     given = _by_our_names(given, getattr(cls, "ALIASES", {}), problems)
     given = getattr(cls, "prepared", dict)(given)
+    spelled: Mapping[str, str] = getattr(cls, "SPELLED", {})
     declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
+    longest = spelled.get("max_position_embeddings", "max_position_embeddings")
     hints = get_type_hints(cls, include_extras=True)
     values: dict[str, Any] = {}
     rope_names: tuple[str, ...] = ()
     for field in declared:
-        hint = hints[field.name]
+        hint, name = hints[field.name], spelled.get(field.name, field.name)
         if hint is RopeConfig and field.name == "rope":
-            values[field.name] = read_rope(given, problems)
+            length = {"max_position_embeddings": given.get(longest)}
+            values[field.name] = read_rope(given | length, problems)
             rope_names += (*ROPE_FIELDS, "original_max_position_embeddings")
         elif hint is RopeConfig:
             own = f"{field.name}_parameters"
-            length = given.get("max_position_embeddings")
-            values[field.name] = read_rope(
-                {"rope_parameters": given.get(own), "max_position_embeddings": length}, problems
-            )
+            only = {"rope_parameters": given.get(own)}
+            length = {"max_position_embeddings": given.get(longest)}
+            values[field.name] = read_rope(only | length, problems)
             rope_names += (own,)
-        elif field.name in given:
-            value = given[field.name]
+        elif name in given:
+            value = given[name]
             if _fits(hint, value):
                 values[field.name] = tuple(value) if isinstance(value, list) else value
             else:
-                problems.append(f"{field.name}: found {shown(value)}, expected {_spelled(hint)}")
+                problems.append(f"{name}: found {shown(value)}, expected {_spelled(hint)}")
         elif field.default is MISSING and field.default_factory is MISSING:
-            problems.append(f"{field.name}: missing")
+            problems.append(f"{name}: missing")
     accepted = {**_ALWAYS, **getattr(cls, "ACCEPTED", {})}
-    known = {f.name for f in declared} | set(rope_names) | NO_EFFECT
+    known = {spelled.get(f.name, f.name) for f in declared} | set(rope_names) | NO_EFFECT
     known |= set(getattr(cls, "IGNORED", ()))
     problems += _not_accepted(given, accepted, known)
     config = None if problems else cls(**values)
@@ -188,7 +191,7 @@ def _fits(hint: Any, value: Any) -> bool:
         arguments = [a for a in get_args(hint) if a is not Ellipsis]
         return isinstance(value, list) and all(_fits(arguments[0], v) for v in value)
     if origin is not None:  # a Literal, say
-        return value in get_args(hint) if str(origin) == "typing.Literal" else True
+        return value in get_args(hint) if origin is Literal else True
     if hint is type(None):
         return value is None
     if hint is float:
@@ -205,4 +208,6 @@ def _spelled(hint: Any) -> str:
         return _spelled(kind) + said
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join("null" if h is type(None) else _spelled(h) for h in get_args(hint))
+    if get_origin(hint) is Literal:
+        return " or ".join(repr(value) for value in get_args(hint))
     return hint.__name__ if isinstance(hint, type) else str(hint)

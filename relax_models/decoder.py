@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from .activations import clipped
 from .arch import Pairs, RopeConfig, concat, drop, inv_freq, reorder, tie
 from .config import Count, Epsilon, Positions, Size, VocabSize
 from .layers import Embedding, GatedMLP
@@ -188,6 +189,21 @@ class Attention(nn.Module):
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape))
 
 
+class ClippedAttention(Attention):
+    """With q, k and v between -clip and clip, if the configuration has a `clip`."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.clip = cfg.clip()
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        qkv = self.qkv_proj(x)
+        if self.clip is not None:
+            qkv = clipped(qkv, self.clip)
+        return self.o_proj(cache.attend(layer, qkv, self.shape))
+
+
 class HeadNormAttention(Attention):
     """With an RMSNorm of each query and key head; the shape has `qk_norm_eps`."""
 
@@ -296,20 +312,46 @@ class ParallelBlock(_Residual):
         return self.added(self.added(x, self.self_attn(z, cache, layer)), self.mlp(z))
 
 
+class TwinNormBlock(_Residual):
+    """Attention and feed-forward beside each other, each behind a norm of its own."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.input_layernorm = cfg.norm()
+        super().__init__(cfg, layer)
+        self.post_attention_layernorm = cfg.norm()
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        y = self.self_attn(self.input_layernorm(x), cache, layer)
+        return self.added(self.added(x, y), self.mlp(self.post_attention_layernorm(x)))
+
+
 class Decoder(nn.Module):
     block: type[nn.Module] = Block
 
     def __init__(self, cfg: Any) -> None:
         self.scale = cfg.scales().embedding
         self.embed_tokens = Embedding(cfg.vocab_size, cfg.hidden_size)
-        self.layers = nn.ModuleList([self.block(cfg, i) for i in range(cfg.num_hidden_layers)])
+        block = self.block_of(cfg)
+        self.layers = nn.ModuleList([block(cfg, i) for i in range(cfg.num_hidden_layers)])
         self.norm = cfg.norm()
+
+    def block_of(self, cfg: Any) -> type[nn.Module]:
+        """The kind of block that all layers are."""
+        return self.block
+
+    def tokens(self, batch: Batch) -> Tensor:
+        """Rows of the token table, [n, d]."""
+        x: Tensor = self.embed_tokens(batch.tokens)
+        return x if self.scale == 1.0 else x * self.scale
+
+    def embedded(self, batch: Batch) -> Tensor:
+        """What the first layer reads, [n, d]."""
+        return self.tokens(batch)
 
     def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
         """-> [m, d], the normalised hidden states of the logit rows."""
-        x = self.embed_tokens(batch.tokens)
-        if self.scale != 1.0:
-            x = x * self.scale
+        x = self.embedded(batch)
         for i, block in enumerate(self.layers):
             x = block(x, cache, i)
         return self.norm(batch.wanted(x))
@@ -348,12 +390,13 @@ def _scaled(logits: Tensor, scales: Scales) -> Tensor:
     return op.tanh(logits * (1 / cap)) * cap
 
 
+TIED = tie("lm_head.weight", "model.embed_tokens.weight")
 WEIGHTS = (
     concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight"),
     concat("qkv_proj.bias", "q_proj.bias", "k_proj.bias", "v_proj.bias"),
     concat("gate_up_proj.weight", "gate_proj.weight", "up_proj.weight"),
     concat("gate_up_proj.bias", "gate_proj.bias", "up_proj.bias"),
-    tie("lm_head.weight", "model.embed_tokens.weight"),
+    TIED,
     drop("rotary_emb.inv_freq"),
 )
 

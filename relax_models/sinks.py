@@ -104,6 +104,7 @@ def attention(
             "scale": scale,
             "window": window,
             "softcap": None,
+            "slopes": [],
             "page_size": page_size,
             "kv_dtype": kv_dtype,
             "sinks": True,

@@ -11,6 +11,7 @@ from wherry.errors import ModelError, listing
 
 from .weights import (
     Concat,
+    Constant,
     Drop,
     Heads,
     Order,
@@ -20,6 +21,7 @@ from .weights import (
     Stack,
     Tie,
     Transpose,
+    UnitRows,
     Unpack,
     Word,
     counterpart,
@@ -45,9 +47,10 @@ class Piece:
 class ParameterPlan:
     """One parameter: its pieces one after the other along `axis`.
 
-    With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]. A parameter
-    [e, rows, columns] that is `stacked` has pieces along its e * rows rows. One that is `unpacked`
-    is made of one tensor, or of two of MXFP4, as its word says.
+    With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]; with a
+    `constant` there is none. A parameter [e, rows, columns] that is `stacked` has pieces along its
+    e * rows rows. One that is `unpacked` is made of one tensor, or of two of MXFP4, as its word
+    says.
     """
 
     name: str
@@ -58,6 +61,8 @@ class ParameterPlan:
     stacked: bool = False
     unpacked: Unpack | Heads | None = None
     rows_of_head: tuple[int, int, int] = (0, 0, 0)  # of `Heads`: first, stop, all
+    constant: float | None = None
+    unit_rows: bool = False  # each row is divided by its length
 
     @property
     def rows(self) -> Shape:
@@ -134,6 +139,8 @@ class _Planner:
         """Plan one parameter, or note what is wrong and return None."""
         shape = tuple(self.ours[name])
         for word in self.words:
+            if isinstance(word, Constant) and match(word.ours, name) is not None:
+                return ParameterPlan(name, shape, (), constant=word.value)
             if isinstance(word, Unpack) and match(word.ours, name) is not None:
                 return self.unpacked(word, name, shape)
             if isinstance(word, Heads) and match(word.ours, name) is not None:
@@ -166,7 +173,21 @@ class _Planner:
             Piece(n, start, start + size, self.order(n))
             for n, size in zip(names, sizes, strict=True)
         )
-        return ParameterPlan(name, shape, tuple(pieces), axis, recipe.transpose, recipe.stacked)
+        unit = any(
+            isinstance(w, UnitRows)
+            and match(w.ours, name) is not None
+            and bool(getattr(self.config, w.when, False))
+            for w in self.words
+        )
+        return ParameterPlan(
+            name,
+            shape,
+            tuple(pieces),
+            axis,
+            recipe.transpose,
+            recipe.stacked,
+            unit_rows=unit,
+        )
 
     def unpacked(self, word: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
         """Plan a parameter of all experts in one."""

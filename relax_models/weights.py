@@ -4,9 +4,9 @@ A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weigh
 before it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star
 matches one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
 
-A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `tie` that matches it, then
-each `rename`, in order, is applied to the checkpoint names that this gave. A name that no word
-mentions is its own source. Every checkpoint tensor has to be used, or named by `drop`.
+A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `constant`, `tie` that
+matches it, then each `rename`, in order, is applied to the checkpoint names that this gave. A name
+that no word mentions is its own source. Every checkpoint tensor has to be used, or named by `drop`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,22 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """All numbers of `ours` are `value`; no checkpoint has it."""
+
+    ours: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Rows of `ours` are divided by their lengths, if the configuration's `when` is true."""
+
+    ours: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """A tensor of the checkpoint that no parameter uses."""
 
@@ -166,7 +182,11 @@ class RotatedFirst:
         return head * size + np.where(k < self.rotated, self.rest + paired, k - self.rotated)
 
 
-Order = Pairs | Groups | RotatedFirst
+class Order(Protocol):
+    """In which order rows of the checkpoint are taken; a frozen record, `repr` tells all of it."""
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of our rows theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +204,8 @@ Word = (
     | Heads
     | Split
     | Transpose
+    | Constant
+    | UnitRows
     | Rename
     | Tie
     | Drop
@@ -253,6 +275,16 @@ def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
 def reorder(theirs: str, order: Callable[[Any], Order]) -> Reorder:
     """Take a tensor's rows in another order: `reorder("q_proj.weight", pairs)`."""
     return Reorder(theirs, order)
+
+
+def constant(ours: str, value: float) -> Constant:
+    """A parameter that the family does not have, such as the weight of a norm without one."""
+    return Constant(ours, value)
+
+
+def unit_rows(ours: str, *, when: str) -> UnitRows:
+    """Normalise once what a family normalises in every step."""
+    return UnitRows(ours, when)
 
 
 def drop(theirs: str) -> Drop:

@@ -40,9 +40,16 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
     torch.manual_seed(seed)
     cfg = transformers.AutoConfig.for_model(model_type, **{**COMMON, **config})
     model = transformers.AutoModelForCausalLM.from_config(cfg).float().eval()
+    randomise(model, offset)
+    model.save_pretrained(folder)
+    return model
+
+
+def randomise(model: torch.nn.Module, offset: int) -> None:
+    """Random parameters; norms multiply by about one, which `offset` is part of."""
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "norm" in name:
+            if "norm" in name or ".ln_" in name:
                 p.copy_(1 - offset + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.1 * torch.randn_like(p))
@@ -51,8 +58,6 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
         for name, p in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 p.copy_(0.1 * torch.randn_like(p))
-    model.save_pretrained(folder)
-    return model
 
 
 def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
@@ -83,7 +88,9 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
 
 
 def _weight_name(name: str) -> str:
-    """What we call a parameter: those of all experts in one have no suffix."""
+    """What we call a parameter: those of all experts in one have no suffix, routers many names."""
+    if name.endswith("gate.wg.weight"):
+        return name.replace("gate.wg", "router")
     return (
         f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
     )
