@@ -30,7 +30,10 @@ _GIVEN: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MptConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation; `attn_` are those of `attn_config`."""
+    """Fields of config.json that shape the computation; `attn_` are those of `attn_config`.
+
+    transformers takes `alibi_bias_max` for 8, whatever it is.
+    """
 
     max_position_embeddings: Positions = 2048
     hidden_act: Name = "gelu"

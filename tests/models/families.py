@@ -352,7 +352,7 @@ CASES |= {
             **CLASSIC,
             "max_position_embeddings": None,
             "max_seq_len": 256,
-            "attn_config": {"clip_qkv": 0.5, "alibi_bias_max": 4},
+            "attn_config": {"clip_qkv": 0.5},
         },
         nightly=True,
     ),
