@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -119,23 +119,41 @@ def widen(raw: NDArray[Any], dtype: str) -> NDArray[np.float32]:
 def open_checkpoint(folder: Path) -> Checkpoint:
     """Read the headers of `model.safetensors`, or of the shards that its index names.
 
+    Where there are none, of pytorch_model.bin in the same way.
+
     Raises:
-        ModelError: no safetensors, missing shards or tensors, a damaged or truncated file.
+        ModelError: no weights, missing shards or tensors, a damaged or truncated file.
+        ToolchainError: weights that only PyTorch reads, which is not here.
     """
+    from . import torch_checkpoint as pickled
+
+    if found := _files(folder, SINGLE, INDEX):
+        return _open(folder, *found)
+    if found := _files(folder, pickled.SINGLE, pickled.INDEX):
+        return pickled.open_torch(folder, *found)
+    raise ModelError(_nothing_to_read(folder))
+
+
+def _files(folder: Path, single: str, index: str) -> tuple[list[str], dict[str, str]] | None:
+    """The names of the files with weights, and of each tensor its file if an index says it."""
     expected: dict[str, str] = {}
-    if (folder / SINGLE).is_file():
-        names = [SINGLE]
-    elif (folder / INDEX).is_file():
-        expected = _read_index(folder / INDEX)
+    if (folder / single).is_file():
+        names = [single]
+    elif (folder / index).is_file():
+        expected = _read_index(folder / index)
         names = sorted(set(expected.values()))
     else:
-        raise ModelError(_nothing_to_read(folder))
+        return None
     missing = [n for n in names if not (folder / n).is_file()]
     if missing:
         raise ModelError(
-            f"{folder} lacks {len(missing)} of the {len(names)} files that {INDEX} names:\n"
+            f"{folder} lacks {len(missing)} of the {len(names)} files that {index} names:\n"
             f"{listing(missing)}\nDownload the model again."
         )
+    return names, expected
+
+
+def _open(folder: Path, names: Sequence[str], expected: Mapping[str, str]) -> Checkpoint:
     tensors: dict[str, TensorFile] = {}
     digest = hashlib.sha256()
     problems: list[str] = []
@@ -158,7 +176,7 @@ def _nothing_to_read(folder: Path) -> str:
     )
     found = f"it has {', '.join(others[:5])}" if others else "it has no weights at all"
     return (
-        f"{folder} has neither {SINGLE} nor {INDEX}; {found}.\n"
+        f"{folder} has neither {SINGLE} nor {INDEX} nor pytorch_model.bin; {found}.\n"
         "Save the model as safetensors: model.save_pretrained(DIR) of transformers does."
     )
 

@@ -42,6 +42,7 @@ from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
 from .folder import read_json, side_files
 from .progress import Progress
+from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 
 MARKER = "wherry-weights.json"
@@ -63,6 +64,7 @@ class _Job:
     side_files: tuple[Path, ...]
     written: Mapping[str, bytes]  # side files of our own making
     key: str  # hash of all that determines the weights
+    tokenizer: str  # of what its tokenizer.json was made, if it was
 
 
 def convert(
@@ -103,7 +105,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, find(scheme), arch, parameters, head, headless)
+    job = _prepare(source, out, find(scheme), arch, parameters, head, headless)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
     with making(out, f"the weights of {source.name}"):
@@ -151,6 +153,7 @@ def is_converted(out: Path) -> bool:
 
 def _prepare(
     source: Path,
+    out: Path,
     scheme: Scheme,
     arch: Architecture,
     parameters: Mapping[str, Shape],
@@ -168,7 +171,20 @@ def _prepare(
     text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if head is None else {HEAD: to_json(head).encode()}
-    return _Job(checkpoint, made, scheme, shards, side_files(source), written, key)
+    tokenizer = ""
+    if files := older(source):
+        tokenizer = fingerprint(files)
+        written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(source)
+    return _Job(checkpoint, made, scheme, shards, side_files(source), written, key, tokenizer)
+
+
+def _made_before(out: Path, tokenizer: str) -> bytes | None:
+    """The tokenizer.json that `out` has, if it was made of the same files."""
+    marker = _read(out / MARKER)
+    said = marker.get("files", {}).get(TOKENIZER)
+    if marker.get("tokenizer") != tokenizer or not said or not _matches(out / TOKENIZER, said):
+        return None
+    return (out / TOKENIZER).read_bytes()
 
 
 def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
@@ -328,6 +344,7 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
         "source": job.checkpoint.fingerprint,
         "job": job.key,
         "files": {name: asdict(r) for name, r in files.items()},
+        "tokenizer": job.tokenizer,
     }
     _write(out / MARKER, marker)
     (out / _JOURNAL).unlink(missing_ok=True)

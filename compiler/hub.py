@@ -33,13 +33,15 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
 from wherry import integrity
 from wherry.artifact import SIDE_FILES, FileRecord, digest, record, write_atomically
-from wherry.errors import ModelError, ResourceError, listing
+from wherry.errors import ModelError, ResourceError, ToolchainError, listing
 from wherry.json_file import read_object
 from wherry.locks import making
 
+from . import torch_checkpoint as pickled
 from .checkpoint import INDEX, SINGLE
 from .progress import Progress
 from .sentence_transformers import FILES, MODULE_FILES
+from .tokenizer_files import OLDER
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +82,10 @@ def fetch(
     progress: Progress | None = None,
     pause: float = 1.0,
 ) -> Path:
-    """Download a model: configuration, tokenizer and safetensors, never pickled weights.
+    """Download a model: configuration, tokenizer and weights.
+
+    Weights are safetensors; pickled ones are taken where there is nothing else, and PyTorch is here
+    to read them safely.
 
     Files that are whole are kept, one that is not is continued, also by another process; of two
     processes at once, one waits. Files in huggingface_hub's own cache are linked. Without a
@@ -130,8 +135,11 @@ def fetch_side_files(repo: str, revision: str | None, folder: Path, pause: float
     """Download all that `fetch` does but the weights, to an empty folder; raises as `fetch`."""
     with _explained(repo, revision or "main"):
         commit, files = _list(repo, revision or "main")
-        chosen = [f for f in files if not f.name.endswith((".safetensors", INDEX))]
+        chosen = [f for f in files if not f.name.endswith(_WEIGHTS)]
         _download(repo, commit, chosen, folder, None, pause)
+
+
+_WEIGHTS = (".safetensors", INDEX, ".bin", pickled.INDEX)
 
 
 class _Unreachable(ModelError):
@@ -178,13 +186,22 @@ def _list(repo: str, revision: str) -> tuple[str, list[_File]]:
     found = info.siblings or []
     names = {s.rfilename for s in found}
     weights = [SINGLE] if SINGLE in names else [INDEX, "*.safetensors"]
+    pickles = names & {pickled.SINGLE, pickled.INDEX}
+    if pickles and not names & {SINGLE, INDEX}:
+        if not pickled.installed():
+            raise ToolchainError(
+                f"hf://{repo} has no safetensors but {pickles.pop()}, which only PyTorch reads "
+                f"safely. Type: {pickled.INSTALL}"
+            )
+        single = pickled.SINGLE in names
+        weights = [pickled.SINGLE] if single else [pickled.INDEX, "pytorch_model-*.bin"]
     files = [
         _File(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, s.blob_id)
         for s in found
         if _is_needed(s.rfilename, weights)
     ]
     lacking = [] if "config.json" in names else ["config.json"]
-    lacking += [] if names & {SINGLE, INDEX} else [f"{SINGLE} or {INDEX}"]
+    lacking += [] if names & {SINGLE, INDEX} or pickles else [f"{SINGLE} or {INDEX}"]
     if lacking:
         others = ", ".join(sorted(n for n in names if Path(n).suffix != ".md")[:8])
         raise ModelError(
@@ -200,7 +217,9 @@ def _is_needed(name: str, weights: list[str]) -> bool:
         return True
     if "/" in name or fnmatch(name, "consolidated*"):  # the same weights in another layout
         return False
-    return any(fnmatch(name, pattern) for pattern in (*SIDE_FILES, *FILES, *_ABOUT, *weights))
+    return any(
+        fnmatch(name, pattern) for pattern in (*SIDE_FILES, *OLDER, *FILES, *_ABOUT, *weights)
+    )
 
 
 def _note(folder: Path, files: list[_File]) -> None:
@@ -224,7 +243,7 @@ def _is_whole(folder: Path) -> bool:
     if content.get("digest") != digest(content):
         return False
     files = {name: FileRecord(**r) for name, r in content["files"].items()}
-    weights = [name for name in files if name.endswith(".safetensors")]
+    weights = [name for name in files if name.endswith((".safetensors", ".bin"))]
     found = integrity.damaged(folder, files, lazily=weights)
     if found:
         logger.warning(

@@ -94,9 +94,9 @@ class Tokenizer:
         path = folder / "tokenizer.json"
         if not path.is_file():
             raise ModelError(
-                f"{folder} has no tokenizer.json. Wherry reads fast tokenizers only; "
-                "convert an older one with transformers: "
-                "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+                f"{folder} has no tokenizer.json. Conversion makes one of tokenizer.model, "
+                "tekken.json or vocab.json, with the extra wherry[tokenizers]; "
+                "this model has none of them."
             )
         with _explained(path):
             backend = _checked(tokenizers.Tokenizer.from_file(str(path)))

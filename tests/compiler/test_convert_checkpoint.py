@@ -176,8 +176,8 @@ def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):
 def test_other_formats_are_named(tmp_path):
     with pytest.raises(ModelError, match="no weights at all"):
         open_checkpoint(tmp_path)
-    (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"it has pytorch_model\.bin"):
+    (tmp_path / "model.gguf").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"it has model\.gguf"):
         open_checkpoint(tmp_path)
 
 

@@ -248,10 +248,11 @@ def test_what_the_hub_refuses_is_explained(hub, tmp_path):
         get(tmp_path)
 
 
-def test_a_repository_without_safetensors_is_refused_before_anything_is_fetched(hub, tmp_path):
-    for name in [n for n in hub.files if "safetensors" in n]:
+def test_a_repository_without_weights_is_refused_before_anything_is_fetched(hub, tmp_path):
+    for name in [n for n in hub.files if "safetensors" in n or n == "pytorch_model.bin"]:
         del hub.files[name]
-    with pytest.raises(ModelError, match=r"has no model\.safetensors or .*pytorch_model\.bin"):
+    hub.files["flax_model.msgpack"] = b"other weights"
+    with pytest.raises(ModelError, match=r"has no model\.safetensors or .*flax_model\.msgpack"):
         get(tmp_path)
     assert file_requests(hub) == []
 

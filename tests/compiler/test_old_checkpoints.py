@@ -1,0 +1,242 @@
+"""Weights that PyTorch pickled, and tokenizers that are no tokenizer.json."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+
+import numpy as np
+import pytest
+import sentencepiece
+import tiktoken
+import torch
+import transformers
+
+from wherry.compiler import hub, tokenizer_files, torch_checkpoint
+from wherry.compiler.checkpoint import open_checkpoint
+from wherry.compiler.convert import convert
+from wherry.compiler.weight_cache import load_state
+from wherry.errors import ModelError, ToolchainError
+from wherry.runtime.text.tokenizer import Tokenizer
+
+from .test_convert_transformers import ARCH
+
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
+    "max_position_embeddings": 128,
+}
+PAIRS = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+
+
+def tiny(dtype=torch.float32):
+    torch.manual_seed(0)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES)).to(dtype)
+
+
+def shapes_of(model):
+    """Of our parameters."""
+    found = {n: tuple(t.shape) for n, t in model.state_dict().items()}
+    for fused, parts in PAIRS.items():
+        for name in [n for n in found if f".{parts[0]}." in n]:
+            rows = [found.pop(name.replace(parts[0], part)) for part in parts]
+            found[name.replace(parts[0], fused)] = (sum(r[0] for r in rows), rows[0][1])
+    return found
+
+
+def converted(folder, model):
+    out = folder.parent / f"{folder.name}-out"
+    convert(folder, out, scheme="q0f32", arch=ARCH, parameters=shapes_of(model))
+    return load_state(out)
+
+
+@pytest.mark.parametrize("form", ["one", "before-2020", "shards", "views"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_pickled_weights_are_those_of_safetensors(tmp_path, form, dtype):
+    model = tiny(dtype)
+    model.save_pretrained(tmp_path / "new")
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "config.json").write_text((tmp_path / "new" / "config.json").read_text())
+    tensors = dict(model.state_dict())
+    if form == "views":  # a transposed one, and one that begins inside its storage
+        name = "model.layers.0.self_attn.o_proj.weight"
+        tensors[name] = tensors[name].t().contiguous().t()
+        head = tensors["lm_head.weight"]
+        tensors["lm_head.weight"] = torch.cat([head[:1], head])[1:]
+    if form == "shards":
+        halves = {"pytorch_model-00001-of-00002.bin": {}, "pytorch_model-00002-of-00002.bin": {}}
+        for i, (name, tensor) in enumerate(tensors.items()):
+            list(halves.values())[i % 2][name] = tensor
+        for file, own in halves.items():
+            torch.save(own, old / file)
+        names = {name: file for file, own in halves.items() for name in own}
+        (old / torch_checkpoint.INDEX).write_text(json.dumps({"weight_map": names}))
+    else:
+        torch.save(
+            tensors,
+            old / torch_checkpoint.SINGLE,
+            _use_new_zipfile_serialization=form != "before-2020",
+        )
+    got, want = converted(old, model), converted(tmp_path / "new", model)
+    assert got.keys() == want.keys()
+    for name, array in want.items():
+        np.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
+class Program:
+    def __reduce__(self):
+        return print, ("this must not be printed",)
+
+
+def test_a_file_with_a_program_is_refused_and_does_not_run(tmp_path, capfd):
+    (tmp_path / torch_checkpoint.SINGLE).write_bytes(pickle.dumps({"w": Program()}))
+    with pytest.raises(ModelError, match="take a model that has safetensors"):
+        open_checkpoint(tmp_path)
+    torch.save({"w": Program()}, tmp_path / torch_checkpoint.SINGLE)
+    with pytest.raises(ModelError, match="take a model that has safetensors"):
+        open_checkpoint(tmp_path)
+    assert "must not" not in capfd.readouterr().out
+
+
+def test_what_is_no_tensor_and_a_damaged_file(tmp_path):
+    path = tmp_path / torch_checkpoint.SINGLE
+    torch.save({"w": torch.zeros(2), "step": 7, "optimizer": {"a": torch.zeros(1)}}, path)
+    with pytest.raises(ModelError, match=r"no tensor:\n.*step\n.*optimizer"):
+        open_checkpoint(tmp_path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ModelError, match="damaged"):
+        open_checkpoint(tmp_path)
+
+
+def test_without_pytorch_the_error_says_what_to_type(tmp_path, monkeypatch):
+    torch.save({"w": torch.zeros(2)}, tmp_path / torch_checkpoint.SINGLE)
+    monkeypatch.setattr(torch_checkpoint, "installed", lambda: False)
+    with pytest.raises(ToolchainError, match=r"wherry\[torch\]"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_the_hub_has_pickled_weights_alone(monkeypatch, has):
+    names = ["config.json", "pytorch_model.bin", "tekken.json", "training_args.bin", "flax.msgpack"]
+    info = type("Info", (), {"sha": "c" * 40, "siblings": []})()
+    sibling = {"size": 1, "lfs": None, "blob_id": "b" * 40}
+    info.siblings = [type("File", (), {"rfilename": name, **sibling})() for name in names]
+    monkeypatch.setattr(hub.hf.HfApi, "model_info", lambda *_, **__: info)
+    monkeypatch.setattr(torch_checkpoint, "installed", lambda: has)
+    if not has:
+        with pytest.raises(ToolchainError, match=r"wherry\[torch\]"):
+            hub._list("org/name", "main")
+        return
+    _, files = hub._list("org/name", "main")
+    assert [f.name for f in files] == ["config.json", "pytorch_model.bin", "tekken.json"]
+
+
+TEXTS = ["The quick brown fox", "two\n\nlines, é and 你好", "1234567 jumps!", ""]
+CORPUS = (
+    "The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs! " * 4
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tiny().save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def tokenizer_of(folder):
+    """What the converted folder has; conversion is asked for twice, as each start does."""
+    converted(folder, tiny())
+    made = folder.parent / f"{folder.name}-out" / "tokenizer.json"
+    before = made.stat().st_mtime_ns
+    converted(folder, tiny())
+    assert made.stat().st_mtime_ns == before
+    return Tokenizer.from_folder(made.parent)
+
+
+def test_sentencepiece(folder, monkeypatch):
+    corpus = folder.parent / "corpus.txt"
+    corpus.write_text(CORPUS.replace(". ", "\n"))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(corpus),
+        model_prefix=str(folder / "tokenizer"),
+        vocab_size=320,
+        model_type="bpe",
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
+    )
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>"})
+    )
+    theirs = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model"))
+    ours = tokenizer_of(folder)
+    for text in TEXTS:
+        assert ours.encode(text, add_special_tokens=False) == theirs.encode(text)
+    monkeypatch.setattr(tokenizer_files, "_is_here", lambda module: module != "sentencepiece")
+    with pytest.raises(ToolchainError, match=r"sentencepiece would read.*wherry\[tokenizers\]"):
+        tokenizer_files.tokenizer_json(folder)
+
+
+PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+RANKS = {bytes([i]): i for i in range(256)}
+for _token in (b"th", b"he", b" th", b" the", b"qu", b"ic", b" qu", b"ick", b"ox", b" quick"):
+    RANKS[_token] = len(RANKS)
+
+
+def theirs_of_ranks():
+    return tiktoken.Encoding("x", pat_str=PATTERN, mergeable_ranks=RANKS, special_tokens={})
+
+
+def test_ranks_of_tiktoken(folder):
+    lines = [base64.b64encode(token) + b" %d" % rank for token, rank in RANKS.items()]
+    (folder / "tokenizer.model").write_bytes(b"\n".join(lines) + b"\n")
+    about = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    ours = tokenizer_of(folder)
+    for text in TEXTS:
+        assert ours.encode(text, add_special_tokens=False) == theirs_of_ranks().encode(text)
+
+
+def test_tekken(folder):
+    special = 10
+    vocab = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for token, rank in RANKS.items()
+    ]
+    tekken = {
+        "config": {
+            "pattern": PATTERN,
+            "num_vocab_tokens": len(vocab),
+            "default_vocab_size": len(vocab) + special,
+            "default_num_special_tokens": special,
+            "version": "v7",
+        },
+        "vocab": vocab,
+        "special_tokens": [
+            {"rank": i, "token_str": name, "is_control": True}
+            for i, name in enumerate(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])
+        ],
+    }
+    (folder / "tekken.json").write_text(json.dumps(tekken))
+    ours = tokenizer_of(folder)
+    for text in TEXTS:
+        wanted = [i + special for i in theirs_of_ranks().encode(text)]
+        assert ours.encode(text, add_special_tokens=False) == wanted
+    assert ours.encode("[INST]", add_special_tokens=False) == [3]
+
+
+def test_files_that_make_no_tokenizer(folder):
+    (folder / "tokenizer.model").write_bytes(b"neither one nor the other")
+    with pytest.raises(ModelError, match=r"No tokenizer can be made of tokenizer\.model"):
+        converted(folder, tiny())
