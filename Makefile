@@ -55,6 +55,7 @@ installed: $(VENV)/.tested
 # The pages of all help texts and of all families of models; tests compare them.
 docs: $(VENV)/.tested
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
+	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
 
 # The page that `wherry web` and `wherry package` bring along, for a checkout that was not built.

@@ -10,14 +10,16 @@ from wherry.quant.scheme import find
 
 from ..support import gpu
 from ..support.tiny_models import Runner, compiled, round_weights, save
+from ..support.web import require_core
 from .families import CASES
 
 pytestmark = [pytest.mark.nightly, pytest.mark.cpu]
 SCHEME = "q4f32_1"
+FAMILIES = tuple(CASES)
 CHUNKS = ((0, 9), (9, 10), (10, 11), (11, 50), (50, 70))  # tokens
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=FAMILIES)
 def family(request, tmp_path_factory):
     """(checkpoint, prompt, logits that transformers has with the weights that 4 bits leave)."""
     case = CASES[request.param]
@@ -59,3 +61,10 @@ def test_devices_give_the_same_tokens(family, kind):
     got = logits(folder, prompt, target=kind)
     assert np.abs(got - expected).max() <= 1e-3
     assert np.array_equal(got.argmax(-1), expected.argmax(-1))
+
+
+def test_browsers_have_kernels_within_their_limits(family):
+    """naga takes them all; their numbers are those of Vulkan, whose code comes of the same WGSL."""
+    require_core()
+    folder, _, _ = family
+    assert compiled(folder, quant=SCHEME, target="webgpu").is_dir()

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from wherry.cli.group import cli
 from wherry.compiler.load import families
-from wherry.compiler.supported import page, rows
+from wherry.compiler.supported import CHECKED, page, rows
 from wherry.models.arch import read_config
 
+from . import checked
 from .families import CASES
 from .outside import OUTSIDE
 
@@ -29,9 +30,22 @@ def test_every_family_is_compared_with_a_reference():
     assert {case.model_type for case in cases} == set(families())
 
 
+def test_the_record_of_what_is_checked_is_up_to_date():
+    assert checked.text() == CHECKED.read_text(), "make docs"
+    known = {row.model_type: row for row in rows()}
+    assert known["bloom"].checked["cpu"] == "f32, q4 at night"
+    assert known["gptj"].checked == {
+        "cpu": "f32 at night, q4 at night",
+        "opencl": "q4 at night",
+        "vulkan": "q4 at night",
+        "webgpu": "compiled at night",
+    }
+    assert known["exaone"].checked["vulkan"] == "" and "llama" in known["exaone"].reference
+
+
 def test_wherry_list_supported():
     said = CliRunner().invoke(cli, ["list", "--supported"]).stdout
-    assert len(said.splitlines()) == len(rows()) and "mistral" in said
+    assert len(said.splitlines()) == 1 + len(rows()) and "mistral" in said
     records = json.loads(CliRunner().invoke(cli, ["list", "--supported", "--json"]).stdout)
     assert [record["model_type"] for record in records] == list(families())
 

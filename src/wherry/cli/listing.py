@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wherry import cache, settings
 from wherry.cache import Entry
+
+if TYPE_CHECKING:
+    from wherry.compiler.supported import Family
 
 
 @click.command("list")
@@ -21,7 +25,7 @@ def list_command(as_json: bool, supported: bool) -> None:
 
     A file that two entries share (a compiled model links its weights) counts once. `wherry rm NAME`
     and `wherry cache prune` make room. With --supported: the families of models that can be run, by
-    the model_type of their config.json.
+    the model_type of their config.json, and where the tests compare them with a reference.
     """
     if supported:
         _list_supported(as_json)
@@ -44,14 +48,25 @@ def list_command(as_json: bool, supported: bool) -> None:
 
 
 def _list_supported(as_json: bool) -> None:
-    from wherry.compiler.supported import rows
+    from wherry.compiler.supported import TARGETS, rows
 
     if as_json:
-        found = [{"model_type": name, "about": what} for name, what in rows()]
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps([row.record() for row in rows()], indent=2))
         return
-    for name, what in rows():
-        click.echo(f"{name:<14} {what}")
+    widths = [max(len(t) for t in column) for column in zip(*map(_cells, rows()), strict=True)]
+    titles = ("model_type", *TARGETS.values())
+    widths = [max(w, len(t)) for w, t in zip(widths, titles, strict=True)]
+    click.echo(_line(titles, widths) + "  about")
+    for row in rows():
+        click.echo(f"{_line(_cells(row), widths)}  {row.about}")
+
+
+def _cells(row: Family) -> tuple[str, ...]:
+    return (row.model_type, *(where or "-" for where in row.checked.values()))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def named() -> list[Entry]:
