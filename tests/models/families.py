@@ -375,6 +375,7 @@ CASES |= {
     "internlm3": Case(
         "internlm3", {"head_dim": 16, "attention_bias": True, "mlp_bias": True}, nightly=True
     ),
+    "iquestcoder": Case("iquestcoder", {"head_dim": 16}, nightly=True),
     "cwm": Case(
         "cwm",
         {
