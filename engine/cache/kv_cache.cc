@@ -6,12 +6,16 @@ namespace wherry {
 
 namespace {
 
+// Pages of a group with a window that the next rows of one sequence see, at most.
+int64_t live_pages(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
+  return pages_for(group.window + config.chunk, page_size) + 1;
+}
+
 // A sequence holds the pages that its next rows see; as many again are for cached prefixes.
 int64_t pages_of(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
   int64_t all = config.kv_tokens / page_size;
   if (group.window == 0) return all;
-  int64_t live = pages_for(group.window + config.chunk, page_size) + 1;
-  return std::min(all, 2 * config.sequences * live);
+  return std::min(all, 2 * config.sequences * live_pages(group, config, page_size));
 }
 
 std::vector<std::unique_ptr<PagePool>> make_pools(const Metadata& metadata,
@@ -49,6 +53,7 @@ bool can_share(const Metadata& metadata) {
 KvCache::KvCache(const Metadata& metadata, const KvCacheConfig& config)
     : page_size_(metadata.page_size),
       groups_(metadata.groups),
+      config_(config),
       prefix_cache_(config.prefix_cache && can_share(metadata)),
       pools_(make_pools(metadata, config)),
       slots_(metadata.recurrent()
@@ -77,9 +82,15 @@ int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
 }
 
 bool KvCache::has_room(int64_t pages) const {
-  return std::all_of(pools_.begin(), pools_.end(), [pages](const auto& pool) {
-    return pool->available() + pool->idle() >= std::min<int64_t>(pages, pool->total());
-  });
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const PagePool& pool = *pools_[g];
+    int64_t wanted = std::min<int64_t>(pages, pool.total());
+    if (groups_[g].window > 0) {
+      wanted = std::min(wanted, live_pages(groups_[g], config_, page_size_));
+    }
+    if (pool.available() + pool.idle() < wanted) return false;
+  }
+  return true;
 }
 
 // ---- beginning ----

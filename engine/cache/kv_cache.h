@@ -66,7 +66,8 @@ class KvCache {
   // has not so many; 0: it can be held. Of a group with a window it takes those that a row sees;
   // the pages behind it go back.
   int64_t lacking(int64_t tokens, int64_t source) const;
-  // Whether so many pages of each group can be had now, by forgetting idle prefixes.
+  // Whether so many pages of each group can be had now, by forgetting idle prefixes; of a group
+  // with a window those that a step of one sequence sees.
   bool has_room(int64_t pages) const;
 
   // Gives a sequence, which holds nothing yet, what is cached of tokens[0..most): how many tokens.
@@ -117,6 +118,7 @@ class KvCache {
 
   const int64_t page_size_;
   const std::vector<GroupSpec> groups_;
+  const KvCacheConfig config_;
   const bool prefix_cache_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::unique_ptr<PagePool> slots_;

@@ -81,6 +81,26 @@ TEST(so_does_a_prompt_longer_than_the_cache) {
   }
 }
 
+TEST(a_long_prompt_does_not_wait_until_the_others_are_done) {
+  auto model = std::make_shared<FakeModel>(windowed(9));
+  // 20 pages: twice those of two sequences.
+  Engine engine(model,
+                parse_engine_config(R"({"max_batch": 2, "prefill_chunk": 4})", model->metadata()));
+  CHECK_EQ(engine.stats().pages_total, 20);
+  auto add = [&](uint64_t id, int length, int more) {
+    auto prompt = prompt_of(length, static_cast<int>(id));
+    engine.add(id, prompt.data(), prompt.size(), greedy(more));
+  };
+  std::vector<wherry_event> events(64);
+  std::string error;
+  add(1, 30, 30);
+  for (int i = 0; i < 12; ++i) engine.step(events.data(), events.size(), &error);
+  CHECK_EQ(engine.stats().running, 1);
+  add(2, 60, 2);
+  engine.step(events.data(), events.size(), &error);
+  CHECK_EQ(engine.stats().waiting, 0);
+}
+
 TEST(a_cache_shorter_than_the_window_is_an_error_at_once) {
   auto model = std::make_shared<FakeModel>(windowed(30));
   Engine engine(model, parse_engine_config(R"({"max_batch": 1, "kv_tokens": 16, "context": 64})",
