@@ -36,6 +36,7 @@ class Workload:
     prefill: int = 0
     batch: int = 1
     tokens: int = 0
+    depth: int = DEPTH
 
     @property
     def rows(self) -> int:
@@ -47,10 +48,14 @@ WORKLOADS = {
     w.name: w
     for w in (
         Workload("decode", tokens=128),
+        Workload("decode-1536", tokens=128, depth=1536),  # beyond windows
         Workload("prefill", prefill=512),
         Workload("batch8", batch=8, tokens=64),
     )
 }
+
+
+USUAL = ["decode", "prefill", "batch8"]
 
 
 def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
@@ -75,12 +80,13 @@ def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
 def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
     """One run of our side."""
     command = [sys.executable, "-m", "benchmarks.drive_wherry", str(folder)]
-    command += ["--threads", str(threads), "--depth", str(DEPTH)]
+    command += ["--threads", str(threads), "--depth", str(load.depth)]
     if load.prefill:
         command += ["--prefill", str(load.prefill)]
     else:
         command += ["--batch", str(load.batch), "--tokens", str(load.tokens)]
-    return dict(json.loads(run_child(command).text))
+    output = run_child(command)
+    return dict(json.loads(output.text)) | {"peak_bytes": output.peak_bytes}
 
 
 def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
@@ -88,8 +94,8 @@ def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
     if load.prefill:
         return llama.prefill(load.prefill)
     if load.batch == 1:
-        return llama.decode(DEPTH, load.tokens)
-    return llama.decode_batch(load.batch, DEPTH, load.tokens)
+        return llama.decode(load.depth, load.tokens)
+    return llama.decode_batch(load.batch, load.depth, load.tokens)
 
 
 def bandwidth(threads: int) -> float:
@@ -109,6 +115,7 @@ def summary(
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
         "runs": runs,
+        "peak_bytes": max((r["peak_bytes"] for r in runs if "peak_bytes" in r), default=None),
         "tokens_per_s": load.rows / wall,
         "tokens_per_cpu_s": load.rows / cpu,
         "wall_s": wall,
@@ -159,7 +166,7 @@ def main() -> None:
     usual = [shape for shape in SHAPES if shape not in LARGE]
     parser.add_argument("--shapes", nargs="+", default=usual, choices=list(SHAPES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--workloads", nargs="+", default=USUAL, choices=list(WORKLOADS))
     parser.add_argument("--quant", default="q4f16_1", choices=list(PEERS))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
@@ -172,7 +179,12 @@ def main() -> None:
             llama = Llama.from_environment(peer, threads)
             for load in (WORKLOADS[name] for name in a.workloads):
                 row = {"what": load.name, "shape": shape, "threads": threads}
-                row |= {"quant": a.quant, "peer": PEERS[a.quant], "depth": DEPTH, "rows": load.rows}
+                row |= {
+                    "quant": a.quant,
+                    "peer": PEERS[a.quant],
+                    "depth": load.depth,
+                    "rows": load.rows,
+                }
                 row |= {"machine": machine(), "versions": versions()}
                 row |= compare(compiled, llama, load, a.pairs, active_share(shape))
                 row |= {"making": times}

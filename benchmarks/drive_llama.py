@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ class Output:
 
     text: str
     cpu_s: float
+    peak_bytes: int  # of memory, what is mapped included
 
 
 def run_child(command: list[str], environment: dict[str, str] | None = None) -> Output:
@@ -32,16 +33,19 @@ def run_child(command: list[str], environment: dict[str, str] | None = None) -> 
     Raises:
         SystemExit: it failed; with the end of what it wrote.
     """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=dict(os.environ) | (environment or {})
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        said = (done.stderr or done.stdout)[-2000:]
-        raise SystemExit(f"{' '.join(command)} failed ({done.returncode}):\n{said}")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Output(done.stdout, cpu)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        environment = dict(os.environ) | (environment or {})
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read())
+    if process.returncode:
+        said = (texts[1] or texts[0])[-2000:]
+        raise SystemExit(f"{' '.join(command)} failed ({process.returncode}):\n{said}")
+    return Output(texts[0], used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Llama:
             self._bench(["-p", str(tokens), "-n", "0", "-r", str(r)]) for r in (3, 1)
         )
         wall = statistics.median(full["samples_ns"]) * 1e-9
-        return self._result(full, wall_s=wall, cpu_s=(long - short) / 2)
+        return self._result(full, long, wall_s=wall, cpu_s=(long.cpu_s - short.cpu_s) / 2)
 
     def decode(self, depth: int, tokens: int) -> dict[str, Any]:
         """`tokens` steps of one sequence that has `depth` tokens: seconds of all of them."""
@@ -77,8 +81,8 @@ class Llama:
             self._bench(["-p", "0", "-n", str(n), "-d", str(depth), "-r", "1"])
             for n in (tokens, short_tokens)
         )
-        cpu = (long - short) * tokens / (tokens - short_tokens)
-        return self._result(full, wall_s=full["samples_ns"][0] * 1e-9, cpu_s=cpu)
+        cpu = (long.cpu_s - short.cpu_s) * tokens / (tokens - short_tokens)
+        return self._result(full, long, wall_s=full["samples_ns"][0] * 1e-9, cpu_s=cpu)
 
     def decode_batch(self, batch: int, depth: int, tokens: int) -> dict[str, Any]:
         """`tokens` steps of `batch` sequences that have `depth` tokens each."""
@@ -87,11 +91,11 @@ class Llama:
         cpu = (long - short) * tokens / (tokens - short_tokens)
         return {"wall_s": full["t_tg"], "cpu_s": cpu}
 
-    def _bench(self, arguments: list[str]) -> tuple[dict[str, Any], float]:
+    def _bench(self, arguments: list[str]) -> tuple[dict[str, Any], Output]:
         common = ["-m", str(self.model), "-t", str(self.threads), "-o", "json"]
         output = run_child([self.bench, *common, *arguments])
         (record,) = json.loads(output.text)
-        return record, output.cpu_s
+        return record, output
 
     def _batched(self, batch: int, depth: int, tokens: int) -> tuple[dict[str, Any], float]:
         numbers = {"-npp": depth, "-ntg": tokens, "-npl": batch, "-t": self.threads}
@@ -103,8 +107,11 @@ class Llama:
         return json.loads(line), output.cpu_s
 
     @staticmethod
-    def _result(record: dict[str, Any], *, wall_s: float, cpu_s: float) -> dict[str, Any]:
+    def _result(
+        record: dict[str, Any], output: Output, *, wall_s: float, cpu_s: float
+    ) -> dict[str, Any]:
         return {
+            "peak_bytes": output.peak_bytes,
             "wall_s": wall_s,
             "cpu_s": cpu_s,
             "weight_bytes": record["model_size"],

@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 from .shapes import LARGE, SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
+ARCHS = {"gemma3_text": "gemma3"}  # llama.cpp's names, where they are others
 GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 
 
@@ -66,7 +67,7 @@ def gguf_file(folder: Path, shape: str, kind: str) -> Path:
 
 
 def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
-    writer = gguf.GGUFWriter(path, _architecture(config))
+    writer = gguf.GGUFWriter(path, arch(config))
     describe(writer, config)
     writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
     tensors_for_gguf(writer, config, kind)
@@ -80,7 +81,7 @@ def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str)
     """Give the writer all weights; every matrix is of `kind`, norms are float32."""
     stored = gguf.GGMLQuantizationType[GGUF_TYPES[kind]]
     names = gguf.get_tensor_name_map(
-        gguf.MODEL_ARCH[_architecture(config).upper()], config["num_hidden_layers"]
+        gguf.MODEL_ARCH[arch(config).upper()], config["num_hidden_layers"]
     )
     for name, values in tensors(config):
         if ".experts." in name:
@@ -95,9 +96,9 @@ def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str)
             writer.add_tensor(short, gguf.quants.quantize(wide, stored), raw_dtype=stored)
 
 
-def _architecture(config: dict[str, Any]) -> str:
+def arch(config: dict[str, Any]) -> str:
     """As gguf calls it."""
-    return str(config["model_type"]).replace("_", "")
+    return ARCHS.get(config["model_type"], str(config["model_type"]).replace("_", ""))
 
 
 def _add_experts(
@@ -136,6 +137,8 @@ def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
 
 
 def main() -> None:

@@ -90,8 +90,32 @@ SHAPES: dict[str, dict[str, Any]] = {
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     },
+    # Windows of 512 tokens in five layers of six.
+    "gemma-3-1b": {
+        "architectures": ["Gemma3ForCausalLM"],
+        "model_type": "gemma3_text",
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "tie_word_embeddings": True,
+        "torch_dtype": "float16",
+        "vocab_size": 262144,
+        "hidden_size": 1152,
+        "intermediate_size": 6912,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "head_dim": 256,
+        "max_position_embeddings": 32768,
+        "query_pre_attn_scalar": 256,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000.0,
+        "rope_local_base_freq": 10000.0,
+        "sliding_window": 512,
+        "sliding_window_pattern": 6,
+    },
 }
-LARGE = ("qwen3-30b-a3b-4l",)  # measured only if asked for: gigabytes of weights
+LARGE = ("qwen3-30b-a3b-4l", "gemma-3-1b")  # measured only if asked for: gigabytes of weights
 
 
 def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -111,7 +135,11 @@ def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             "post_attention_layernorm": (hidden,),
             **_feed_forward(config, hidden, inner),
         }
-        if config["model_type"].startswith("qwen3"):
+        if config["model_type"] == "gemma3_text":
+            of_layer |= dict.fromkeys(
+                ("pre_feedforward_layernorm", "post_feedforward_layernorm"), (hidden,)
+            )
+        if config["model_type"].startswith(("qwen3", "gemma3")):
             of_layer |= {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)}
         shapes |= {f"model.layers.{layer}.{name}.weight": s for name, s in of_layer.items()}
     return shapes | {"model.norm.weight": (hidden,)}
