@@ -42,6 +42,11 @@ class FalconConfig(classic.ClassicConfig):
         "num_key_value_heads": "num_kv_heads",
     }
 
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "apply_residual_connection_post_layernorm": (False,),
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = ("ff_factor",)  # ffn_hidden_size says it
+
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Fields have had other names."""

@@ -27,6 +27,9 @@ class GPT2Config(classic.ClassicConfig):
     IGNORED: ClassVar[tuple[str, ...]] = (
         "attn_pdrop",
         "n_ctx",
+        "n_special",
+        "predict_special_tokens",
+        "_num_labels",
         "reorder_and_upcast_attn",
         "summary_type",
         "summary_use_proj",

@@ -63,6 +63,7 @@ class MptConfig(classic.ClassicConfig):
         "emb_pdrop",
         "learned_pos_emb",  # there is none beside ALiBi
         "verbose",
+        "tokenizer_name",
         "attn_attn_impl",
         "attn_attn_pdrop",
         "attn_is_encoder_decoder",

@@ -39,6 +39,8 @@ class OPTConfig(classic.ClassicConfig):
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "layer_norm_elementwise_affine": (True,),
         "_remove_final_layer_norm": (False,),
+        "learned_embeddings": (True,),
+        "scale_embeddings": (False,),
     }
     IGNORED: ClassVar[tuple[str, ...]] = (
         "dropout",
