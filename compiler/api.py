@@ -74,10 +74,10 @@ class Limits:
         given = {name: value for name, value in asdict(self).items() if value is not None}
         deployment = Deployment(**{"context": described.config.context} | given)
         problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
-        if deployment.context > described.config.context:
+        if deployment.context > described.config.longest:
             problems.append(
                 f"context is {deployment.context}, the model's positions end at "
-                f"{described.config.context}"
+                f"{described.config.longest}"
             )
         if deployment.prefill_chunk < deployment.max_batch:
             problems.append(
@@ -174,6 +174,7 @@ def ensure_artifact(
     weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
     described = describe(weights)
     deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
+    described = described.at(deployment.context)
     key = _key(weights, preset, scheme.name, deployment)
     name = f"{cache.safe(name_of(model))}-{scheme.name}-{cache.safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name

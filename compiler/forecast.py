@@ -89,6 +89,7 @@ def forecast(
     preset = with_dtypes(find_target(target), scheme, kv_dtype, activations)
     described = describe(folder)
     deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
+    described = described.at(deployment.context)
     program = export(
         described.arch,
         described.config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ class Described:
     config: Any  # an instance of arch.config
     raw: dict[str, Any]  # config.json
     head: Head | None = None  # what it does in place of writing text
+
+    def at(self, context: int) -> Described:
+        """The model as it is compiled for sequences of so many tokens."""
+        return replace(self, config=self.config.at(context))
 
     @property
     def entries(self) -> tuple[str, ...]:

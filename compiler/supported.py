@@ -37,7 +37,9 @@ each feature of a family:
   the code for Vulkan comes of the same WGSL.
 - "at night": by `make nightly` alone. Large models and real checkpoints are not part of the tests.
 
-LongRoPE has the context of its short factors. Not supported, and errors: norms of q and k heads by
+LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors; compiled for a longer one
+(`wherry compile --context`) it has its long factors at every length, where transformers changes
+them with the length of a text. Not supported, and errors: norms of q and k heads by
 LayerNorm, attention in both directions, dynamic scaling beyond the trained context.
 """
 

@@ -9,8 +9,8 @@ Axes: n rows, m logit rows, d hidden, h query heads, g kv heads, e head dim.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
@@ -21,6 +21,9 @@ from .config import Count, Epsilon, Positions, Size, VocabSize
 from .layers import Embedding, GatedMLP
 from .norms import RMSNorm
 from .state import AttentionShape, Batch, PagedKV
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,22 @@ class DecoderConfig:
         rotary_dim = self.rope.rotary_dim(self.head_size)
         table = inv_freq(self.rope, rotary_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
+
+    @property
+    def longest(self) -> int:
+        """Tokens of one sequence that `at` can be asked for."""
+        return self.max_position_embeddings if self.rope.kind == "longrope" else self.context
+
+    def at(self, context: int) -> Self:
+        """The configuration of a model that is compiled for so many tokens.
+
+        LongRoPE has other frequencies beyond its original length. They are taken for all
+        sequences then, the short ones, too: a sequence that grows past it would otherwise need all
+        its keys anew.
+        """
+        if context <= self.context:
+            return self
+        return replace(self, rope=replace(self.rope, long=True))
 
     def rope_of(self, layer: int) -> RopeConfig | None:
         """The rotary embedding of a layer; None: it has none (NoPE)."""

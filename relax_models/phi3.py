@@ -16,8 +16,7 @@ from .decoder import CausalLM
 class Phi3Config(decoder.WindowedConfig):
     """Fields of config.json that shape the computation.
 
-    With LongRoPE the context is that of the short factors: beyond it all keys would have other
-    angles.
+    With LongRoPE the context is that of the short factors, unless a longer one is compiled for.
     """
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {

@@ -68,6 +68,7 @@ class RopeConfig:
     mscale_all_dim: float | None = None  # yarn
     short_factor: tuple[float, ...] = ()  # longrope: of each frequency, up to the original length
     long_factor: tuple[float, ...] = ()  # longrope: of each frequency, beyond it
+    long: bool = False  # longrope: the second are used, for all lengths; no field of config.json
     truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
 
     def rotary_dim(self, head_dim: int) -> int:
@@ -187,10 +188,10 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
         base = _yarn(rope, base, original)
         scale = _yarn_attention_factor(rope)
     elif rope.kind == "longrope":
-        base = base / np.array(rope.short_factor)
+        base = base / np.array(rope.long_factor if rope.long else rope.short_factor)
         scale = _longrope_attention_factor(rope, original)
         # As with "dynamic": beyond it all keys would have other angles.
-        limit = min(original, max_position)
+        limit = max_position if rope.long else min(original, max_position)
     return InverseFrequencies(base.astype(np.float32), scale, limit)
 
 

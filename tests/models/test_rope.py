@@ -1,6 +1,7 @@
 """Inverse frequencies against transformers, over random parameters."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,3 +86,8 @@ def test_longrope_agrees_with_transformers(given):
     np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
     assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
     assert ours.max_context == 1024
+    want, scale = ROPE_INIT_FUNCTIONS["longrope"](hf, seq_len=1025)
+    ours = inv_freq(replace(rope, long=True), rope.rotary_dim(16), 8192)
+    np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
+    assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
+    assert ours.max_context == 8192

@@ -8,12 +8,14 @@ from wherry.errors import ModelError
 from wherry.models.arch import (
     Architecture,
     concat,
+    constant,
     drop,
     plan,
     rename,
     split,
     tie,
     transpose,
+    unit_rows,
 )
 
 
@@ -137,3 +139,31 @@ def test_a_wrong_sum_and_a_wrong_rank_are_misshapen():
         plan(arch(QKV), {"qkv_proj.weight": (16, 8)}, theirs)
     with pytest.raises(ModelError, match="misshapen"):
         plan(arch(split("c", "a", "b")), {"a": (2, 3), "b": (3, 3)}, {"c": (6, 3)})
+
+
+def test_a_constant_takes_nothing_of_the_checkpoint():
+    made = plan(
+        arch(constant("norm.weight", 1.0)), {"l.0.norm.weight": (4,), "a": (2,)}, {"a": (2,)}
+    )
+    assert (made.parameters[0].constant, made.parameters[0].pieces) == (1.0, ())
+    with pytest.raises(ModelError, match=r"surplus: l\.0\.norm\.weight"):
+        plan(
+            arch(constant("norm.weight", 1.0)), {"l.0.norm.weight": (4,)}, {"l.0.norm.weight": (4,)}
+        )
+
+
+def test_rows_are_divided_by_their_lengths_if_the_configuration_says_so():
+    words = unit_rows("head.weight", when="normalised")
+    for said in (True, False):
+        config = SimpleNamespace(normalised=said)
+        (made,) = plan(
+            arch(words), {"head.weight": (3, 2)}, {"head.weight": (3, 2)}, config
+        ).parameters
+        assert made.unit_rows is said
+
+
+def test_a_checkpoint_may_leave_out_what_all_names_begin_with():
+    ours = {"model.a": (2,), "lm_head.weight": (3,)}
+    for base in ("model.", ""):
+        theirs = {f"{base}a": (2,), "lm_head.weight": (3,)}
+        assert pieces(plan(arch(), ours, theirs), "model.a")[0] == [(f"{base}a", 0, 2)]

@@ -185,6 +185,7 @@ def compiled(
     target: str = "cpu",
     kv_dtype: str = "float32",
     activations: str = "auto",
+    context: int | None = None,
 ) -> Path:
     """Compile with room for the logits of every row; the cache is exact unless asked otherwise."""
     return ensure_artifact(
@@ -193,5 +194,5 @@ def compiled(
         target=target,
         kv_dtype=kv_dtype,
         activations=activations,
-        limits=Limits(max_batch=256, prefill_chunk=256),
+        limits=Limits(context=context, max_batch=256, prefill_chunk=256),
     )
