@@ -99,7 +99,7 @@ class MLP(nn.Module):
 class Block(decoder.Block):
     attention = decoder.HeadNormAttention
 
-    def feed_forward(self, cfg: ApertusConfig) -> nn.Module:
+    def feed_forward(self, cfg: ApertusConfig, layer: int) -> nn.Module:
         """Without a gate."""
         return MLP(cfg)
 

@@ -70,7 +70,7 @@ class ClassicConfig(decoder.DecoderConfig):
         return LayerNorm(size or self.hidden_size, self.norm_eps)
 
 
-def feed_forward(_block: Any, cfg: Any) -> nn.Module:
+def feed_forward(_block: Any, cfg: Any, layer: int) -> nn.Module:
     """Without a gate."""
     return MLP(cfg.hidden_size, cfg.inner, NAMES[cfg.hidden_act], cfg.biases().mlp)
 
