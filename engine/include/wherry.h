@@ -247,7 +247,7 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "cache_bytes": that it may take (1 GiB),
  *  "max_drafts": tokens guessed ahead for a request that does not say (0; with a draft model 4),
  *  "max_slowdown": a prompt's chunks may make a running request's step longer by this factor (2),
- *  "max_step_seconds": they may make no step longer than this, as far as time was measured (0: any)}
+ *  "max_step_seconds": they may make no step longer than this, so far as time is measured (0: any)}
  */
 WHERRY_API int wherry_engine_create(wherry_model* model, wherry_model* draft,
                                     const char* config_json, wherry_engine** out);
