@@ -94,7 +94,7 @@ def route(
             for k in T.serial(count):
                 if c[k] > c[e] or (c[k] == c[e] and k < e):
                     total[0] = total[0] + T.float32(1)
-            if total[0] < T.float32(top_k):
+            if total[0] < T.float32(top_k) and place[0] < top_k:
                 IDS[i, place[0]] = e
                 WEIGHTS[i, place[0]] = s[e]
                 total[1] = total[1] + s[e]

@@ -42,6 +42,12 @@ def test_route(here, name):
     assert np.array_equal(ids, expected)
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
     assert all(map(np.array_equal, (starts, slots), slots_of(ids, spec.experts)))
+    damaged = logits.copy()
+    damaged[11], damaged[32] = np.nan, np.inf  # some experts, and nobody else's memory
+    others = [i for i in range(33) if i not in (11, 32)]
+    some_ids = run(damaged)[0]
+    assert ((some_ids >= 0) & (some_ids < spec.experts)).all()
+    assert np.array_equal(some_ids[others], ids[others])
     for start, stop in ((0, 1), (7, 8), (20, 33)):
         some = run(logits[start:stop])
         assert np.array_equal(some[0], ids[start:stop])

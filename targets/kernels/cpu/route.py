@@ -1,7 +1,8 @@
 """The choice of experts: each row by itself, then all slots sorted by expert.
 
 An expert is chosen if fewer than K have a higher score: comparisons, 16 at a time, of which none
-depends on another. Chosen ones are then met in ascending order.
+depends on another. Chosen ones are then met in ascending order. Scores that are not numbers choose
+some experts, K of them, and never one that there is not.
 """
 
 from __future__ import annotations
@@ -172,7 +173,12 @@ class _Row:
         T.buffer_store(place, T.int32(0), [0])
         T.buffer_store(total, T.float32(0), [0])
         ids, weights, row = self.b["ids"], self.b["weights"], self.row
-        with T.serial(spec.experts) as e, T.If(ranks[e] < spec.top_k), T.Then():
+        # What is not a number compares with nothing: all of these would be chosen.
+        with (
+            T.serial(spec.experts) as e,
+            T.If(T.And(ranks[e] < spec.top_k, place[0] < spec.top_k)),
+            T.Then(),
+        ):
             T.buffer_store(ids, T.Cast("int32", e), [row, place[0]])
             T.buffer_store(weights, self.scores[e], [row, place[0]])
             T.buffer_store(total, total[0] + self.scores[e], [0])
@@ -229,9 +235,12 @@ class _Row:
                     y = v.exp(x - largest, 1, self.isa.fma)
                     T.buffer_store(total, total[0] + y, [0])
             T.buffer_store(found, T.float32(1) / total[0], [turn])
+            # None is found among what is not a number.
+            T.buffer_store(chosen, T.min(chosen[turn], T.int32(spec.experts - 1)), [turn])
             T.buffer_store(self.scores, T.float32(LEAST), [chosen[turn]])
+        behind = v.let(T.Select(chosen[0] > chosen[1], T.int32(1), T.int32(0)))
         for turn in (0, 1):
-            at = T.Select(chosen[turn] > chosen[1 - turn], T.int32(1), T.int32(0))
+            at = 1 - behind if turn else behind
             T.buffer_store(self.b["ids"], chosen[turn], [row, at])
             T.buffer_store(self.b["weights"], found[turn], [row, at])
 

@@ -172,7 +172,8 @@ class _Row:
                 T.buffer_store(self.b["weights"], weight, [self.row, place.value])
 
             is_chosen = e.let(chosen[i])  # a condition may not read shared memory
-            e.when(is_chosen == yes, store)
+            # What is not a number compares with nothing: all of these would be chosen.
+            e.when(T.And(is_chosen == yes, place.value < spec.top_k), store)
 
         e.over(spec.experts, self.threads, self.thread, put)
 
@@ -198,10 +199,11 @@ class _Row:
             found.append(e.let(T.float32(1) / total.value))
 
         def store() -> None:
+            chosen = [e.let(T.max(own.value, 0)) for own in ids]
+            behind = e.let(T.if_then_else(chosen[0] > chosen[1], T.int32(1), T.int32(0)))
             for turn in range(2):
-                own, other = ids[turn].value, ids[1 - turn].value
-                at = e.let(T.if_then_else(own > other, T.int32(1), T.int32(0)))
-                T.buffer_store(self.b["ids"], own, [self.row, at])
+                at = 1 - behind if turn else behind
+                T.buffer_store(self.b["ids"], chosen[turn], [self.row, at])
                 T.buffer_store(self.b["weights"], found[turn], [self.row, at])
 
         e.when(self.thread == 0, store)
