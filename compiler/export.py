@@ -134,6 +134,7 @@ def export(
     dtype: str,
     kv_dtype: str,
     entries: tuple[str, ...] = ("forward",),
+    latents_once: bool = False,
 ) -> Program:
     """Build the module of one model.
 
@@ -144,6 +145,7 @@ def export(
         dtype: of activations and of what `scheme` does not quantize.
         kv_dtype: of the cache.
         entries: of the library: "forward", "embed".
+        latents_once: whether kernels read a latent as key and value from one place.
     """
     model = _model(arch, config, entries)
     model.to(dtype)
@@ -152,7 +154,8 @@ def export(
     layers = range(len(arch.state(config)))
     names = sizes(len(groups))
     shape = config.attention_shape()
-    page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype)
+    planes = 1 if shape.latent and latents_once else 2
+    page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype, planes)
     arguments: list[Any] = [spec.Tensor([size], "int32") for size in names.values()]
     arguments += [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
     method = spec.MethodSpec(

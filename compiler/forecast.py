@@ -97,6 +97,7 @@ def forecast(
         dtype=preset.dtype,
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
+        latents_once=preset.latents_once,
     )
     planned = [
         build_library(

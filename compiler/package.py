@@ -83,6 +83,8 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
+            # Of others' interfaces the cache is theirs.
+            latents_once=target.latents_once and target.interface is None,
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, key)

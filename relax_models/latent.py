@@ -4,7 +4,8 @@ A head's key is a matrix times the latent, beside a part that rotates and is the
 its value is another matrix times the latent. Neither is made: a query is multiplied by the key's
 matrix instead, so that all heads attend to the latents themselves, and what they gather by the
 value's. To the kernels this is attention of `heads` queries over one key-value head of
-`rank + rotated` elements, whose key and value are one: [rotated, latent].
+`rank + rotated` elements, whose key and value are one: [rotated, latent]. GPUs keep it once; CPUs
+twice, by element for scores and by token for sums.
 
 Axes: n rows, d hidden, h heads, c rank, r rotated, k elements of a key that do not rotate,
 v elements of a value, e = r + c.
@@ -74,6 +75,7 @@ class LatentConfig(decoder.DecoderConfig):
             scale=scale,
             inv_freq=tuple(float(f) for f in table.inv_freq),
             rope_scaling=table.attention_factor,
+            latent=True,
         )
 
 

@@ -24,16 +24,18 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
 
 
 def page_shape(
-    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str
+    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
 ) -> tuple[int, int, int, int]:
     """Of one page of a layer: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+
+    Of one plane [1, g, page_size, e]: keys are the values, too.
 
     In bytes, and for each token and head: the upper eight bits of the key's 12, the lower four of
     two neighbours a byte, the float32 scale max|k| / 2047; the value, and its scale max|v| / 127.
     """
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
-    return (2, kv_heads, page_size, head_dim)
+    return (planes, kv_heads, page_size, head_dim)
 
 
 def _whole(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
@@ -47,7 +49,7 @@ def _cached(
     """Float32 of an element of a key (0) or value (1); called while TVMScript is parsed."""
     head, slot, k = index
     if str(pages.dtype) != "int8":
-        return T.Cast("float32", pages[page, which, head, slot, k])
+        return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
     e = (int(pages.shape[4]) - 8) * 2 // 5
     begin = e + e // 2 + 4 if which else 0
     whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
@@ -72,6 +74,7 @@ def rope_append(
     norm_last: bool = False,
     dtype: str = "float32",
     kv_dtype: str = "float32",
+    planes: int = 2,
 ) -> tirx.PrimFunc:
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
@@ -84,7 +87,7 @@ def rope_append(
     cosine and sine multiplied by `scaling` (YaRN's attention factor).
     """
     h, g, e, half = heads, kv_heads, head_dim, len(inv_freq)
-    page = page_shape(g, page_size, e, kv_dtype)
+    page = page_shape(g, page_size, e, kv_dtype, planes)
     freqs = list(inv_freq)
     normed = qk_norm_eps is not None
     eps = qk_norm_eps or 0.0
@@ -134,7 +137,7 @@ def rope_append(
             pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
                 "int8x4", total[0] * T.float32(1 / 127)
             )
-        else:
+        elif planes == 2:
             for k in T.serial(e):
                 pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
 
@@ -260,6 +263,7 @@ def rope_append(
             "norm_last": norm_last,
             "page_size": page_size,
             "kv_dtype": kv_dtype,
+            "planes": planes,
         },
     )
 
@@ -277,6 +281,7 @@ def attention(
     slopes: tuple[float, ...] = (),
     dtype: str = "float32",
     kv_dtype: str = "float32",
+    planes: int = 2,
 ) -> tirx.PrimFunc:
     """Causal attention of each row over its sequence's cache, up to its own position.
 
@@ -287,7 +292,8 @@ def attention(
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
     pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
     """
-    h, g, e, page = heads, kv_heads, head_dim, page_shape(kv_heads, page_size, head_dim, kv_dtype)
+    h, g, e = heads, kv_heads, head_dim
+    page = page_shape(g, page_size, e, kv_dtype, planes)
     group = h // g
     reach = window or 2**31 - 1  # tokens
     bias, biased = list(slopes), bool(slopes)
@@ -370,6 +376,7 @@ def attention(
             "slopes": list(slopes),
             "page_size": page_size,
             "kv_dtype": kv_dtype,
+            "planes": planes,
             "sinks": False,  # see sinks.py
         },
     )

@@ -107,6 +107,7 @@ def attention(
             "slopes": [],
             "page_size": page_size,
             "kv_dtype": kv_dtype,
+            "planes": 2,
             "sinks": True,
         },
     )

@@ -62,12 +62,13 @@ class AttentionShape:
     norm_last: bool = False  # the norms' weights are multiplied after RoPE
     window: int | None = None  # tokens that a row sees, its own included; None: all before it
     softcap: float | None = None  # set: scores become cap * tanh(score / cap)
+    latent: bool = False  # keys are the values, too: see latent.py
     slopes: tuple[float, ...] = ()  # one a query head: minus slope * distance in a score (ALiBi)
 
 
-def page_shape(kv_heads: int, head_dim: int, kv_dtype: str) -> tuple[int, ...]:
+def page_shape(kv_heads: int, head_dim: int, kv_dtype: str, planes: int = 2) -> tuple[int, ...]:
     """Of one page of a layer, see `reference.page_shape`."""
-    return reference.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype)
+    return reference.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype, planes)
 
 
 class PagedKV:
@@ -105,12 +106,14 @@ class PagedKV:
             "dtype": dtype,
             "kv_dtype": pages.dtype,
         }
+        planes = 2 if pages.dtype == "int8" else int(pages.shape[1])
         rope = reference.rope_append(
             **common,
             inv_freq=shape.inv_freq,
             scaling=shape.rope_scaling,
             qk_norm_eps=shape.qk_norm_eps,
             norm_last=shape.norm_last,
+            planes=planes,
         )
         b = self.batch
         args = [op.reshape(qkv, (n, h + 2 * g, e))]
@@ -127,6 +130,7 @@ class PagedKV:
                 window=shape.window,
                 softcap=shape.softcap,
                 slopes=shape.slopes,
+                planes=planes,
             )
             if sinks is None
             else attention_with_sinks(**common, scale=shape.scale, window=shape.window)

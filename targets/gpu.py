@@ -59,6 +59,7 @@ def gpu_preset(
         kernels=kernels,
         activations="float16",
         float_kernels=kernels,  # their specs say the dtypes
+        latents_once=True,
         **more,
     )
 

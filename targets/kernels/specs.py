@@ -68,21 +68,25 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
         raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
     if spec.kv_dtype not in _CACHES:
         raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {_CACHES}")
+    if spec.planes not in (1, 2) or (spec.kv_dtype == "int8" and spec.planes == 1):
+        raise ValueError(f"{spec.planes} planes of {spec.kv_dtype}; there are two, of floats one")
     if spec.kv_dtype == "int8" and spec.head_dim % 2:
         raise ValueError(f"int8 keeps elements of keys in pairs, found head_dim {spec.head_dim}")
 
 
 def page_shape(
-    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str
+    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
 ) -> tuple[int, int, int, int]:
     """Shape of a page: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+
+    Of one plane [1, g, page_size, e]: keys are the values, too.
 
     Int8 holds, in bytes, a key of 12 bits an element and its float32 scale, then a value of 8 bits
     and its scale.
     """
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
-    return (2, kv_heads, page_size, head_dim)
+    return (planes, kv_heads, page_size, head_dim)
 
 
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
@@ -261,6 +265,7 @@ class RopeAppendSpec(_Record):
     norm_last: bool = False
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
 
     def __post_init__(self) -> None:
         _check_cache(self)
@@ -277,7 +282,7 @@ class RopeAppendSpec(_Record):
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
         """Of a page of the cache."""
-        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype)
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +305,7 @@ class AttentionSpec(_Record):
     slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
     sinks: bool = False
 
     def __post_init__(self) -> None:
@@ -314,7 +320,7 @@ class AttentionSpec(_Record):
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
         """Of a page of the cache."""
-        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype)
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +341,7 @@ class PagedAttentionSpec(_Record):
     slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: FloatName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
     sinks: bool = False
@@ -357,6 +364,7 @@ class PagedAttentionSpec(_Record):
             norm_last=self.norm_last,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
+            planes=self.planes,
         )
 
     def attention(self) -> AttentionSpec:
@@ -371,6 +379,7 @@ class PagedAttentionSpec(_Record):
             slopes=self.slopes,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
+            planes=self.planes,
             sinks=self.sinks,
         )
 

@@ -51,8 +51,11 @@ PARALLEL_WIDTH = 512  # heads * head_dim
 
 
 def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
-    """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements."""
-    if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0:
+    """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements.
+
+    Of two planes: keys lie transposed, which values cannot.
+    """
+    if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0 or spec.planes != 2:
         return None
     h, e = spec.heads, spec.head_dim
     parameters: list[Parameter] = [

@@ -45,7 +45,7 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
             ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
             *([("sinks", (h,), "float32")] if spec.sinks else []),
-            ("pages", ("count", 2, g, spec.page_size, size), spec.kv_dtype),
+            ("pages", ("count", spec.planes, g, spec.page_size, size), spec.kv_dtype),
             ("out", ("n", h, size), "float32"),
         ],
         emit,

@@ -98,11 +98,13 @@ class Table:
 def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any) -> tuple[Any, ...]:
     """Index of an element of the key (0) or value (1) of a token, in pages [P, 2, g, size, e].
 
+    In those of one plane the key is the value.
+
     All pages together may have more elements than 32 bits count, one has not: 64 bits are for the
     page alone, and the place in it is written as one number. A multiple of four in k stays visible.
     """
-    _, _, g, size, e_ = (d if i == 0 else int(d) for i, d in enumerate(pages.shape))
-    line = e.let((which * g + kv_head) * size + token)
+    _, planes, g, size, e_ = (d if i == 0 else int(d) for i, d in enumerate(pages.shape))
+    line = e.let((min(which, planes - 1) * g + kv_head) * size + token)
     return T.Cast("int64", page), 0, 0, 0, line * e_ + k
 
 

@@ -42,7 +42,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *((name, (d,), "float32") for name in names),
-            ("pages", ("count", 2, g, spec.page_size, d), spec.kv_dtype),
+            ("pages", ("count", spec.planes, g, spec.page_size, d), spec.kv_dtype),
             ("out", ("n", h, d), spec.out_dtype),
             *scratch_parameters(spec),
         ],

@@ -82,7 +82,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *([("norms", (2, d), "float32")] if has_norms else []),
-            ("pages", ("count", 2, g, attention.page_size, d), attention.kv_dtype),
+            ("pages", ("count", attention.planes, g, attention.page_size, d), attention.kv_dtype),
             ("out", ("n", h, d), attention.out_dtype),
             *scratch_parameters(attention),
             ("y", ("n", fused.width), fused.y_dtype),

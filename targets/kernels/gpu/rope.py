@@ -59,7 +59,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
             ("page_indptr", ("r1",), "int32"),
             ("page_ids", ("p",), "int32"),
             *((name, (size,), "float32") for name in names),
-            ("pages", ("count", 2, g, spec.page_size, size), spec.kv_dtype),
+            ("pages", ("count", spec.planes, g, spec.page_size, size), spec.kv_dtype),
             ("q_out", ("n", h, size), "float32"),
         ],
         emit,
@@ -159,7 +159,10 @@ class Slot:
         self.token = e.let(position % spec.page_size)
 
     def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
-        """Emit the store of element k of the key (0) or value (1)."""
+        """Emit the store of element k of the key (0) or value (1), if that has a place."""
+        if which >= int(self.pages.shape[1]):
+            T.evaluate(0)
+            return
         index = element(self.pages, self.page, which, kv_head, self.token, k)
         e.store(self.pages, value, *index)
 
