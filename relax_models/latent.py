@@ -14,9 +14,9 @@ v elements of a value, e = r + c.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
@@ -33,8 +33,9 @@ from .state import AttentionShape, PagedKV
 class LatentConfig(decoder.DecoderConfig):
     """Fields of families with latent attention."""
 
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 1536}  # absent; null is None
     kv_lora_rank: Size = 512  # c
-    q_lora_rank: Size | None = 1536  # None: queries are made at once
+    q_lora_rank: Size | None = None  # None: queries are made at once
     qk_nope_head_dim: Size = 128  # k
     qk_rope_head_dim: Size = 64  # r
     v_head_dim: Size = 128  # v

@@ -269,6 +269,24 @@ CASES |= {
         },
     ),
 }
+CASES |= {
+    "hunyuan_v1_moe": Case(
+        "hunyuan_v1_moe",
+        {
+            "head_dim": 16,
+            "num_experts": 6,
+            "moe_topk": 3,
+            "attention_bias": True,
+            "rope_parameters": {
+                "rope_type": "dynamic",
+                "rope_theta": 10000.0,
+                "factor": 1.0,
+                "alpha": 1000.0,
+            },
+        },
+        nightly=True,
+    ),
+}
 LATENT = {
     **GROUPED,
     "kv_lora_rank": 32,
