@@ -89,6 +89,7 @@ def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_mod
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_model):
     """Less than 2.5 times; powers of two as their scales would cost 3.5 times."""
     exact = logits_of(demo_model, demo_texts)
@@ -99,7 +100,7 @@ def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_mod
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("quant", ["q4f16_1", "q8f32_1"])
+@pytest.mark.parametrize("quant", ["q4f16_1", pytest.param("q8f32_1", marks=pytest.mark.nightly)])
 def test_float_activations_cost_nothing(demo_texts, demo_model, quant):
     round_weights(demo_model, quant)
     rounded = logits_of(demo_model, demo_texts)
@@ -156,6 +157,7 @@ def test_an_int8_cache_holds_sharp_attention(demo_texts, sharp_model):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_an_int8_cache_costs_little(demo_texts):
     half, whole = (our_logits("q4f16_1", demo_texts, kv) for kv in ("float16", "int8"))
     assert 0 < divergence(half, whole) < 1.5e-3

@@ -267,6 +267,7 @@ CASES |= {
             "swiglu_limit": 0.5,
             "rope_parameters": {**YARN, "truncate": False},
         },
+        nightly=True,
     ),
 }
 CASES |= {

@@ -17,7 +17,7 @@ SMALLER = {"float16": 2e-5, "int8": 2e-2}  # and how far the distribution may mo
 PROMPT = [int(t) for t in np.random.default_rng(1).integers(3, 320, 70)]
 
 
-@pytest.fixture(scope="module", params=["llama", "qwen3"])
+@pytest.fixture(scope="module", params=[pytest.param("llama", marks=pytest.mark.nightly), "qwen3"])
 def folders(request, tmp_path_factory):
     """By dtype of the cache."""
     model = tmp_path_factory.mktemp(request.param)

@@ -140,6 +140,7 @@ def follow(run, prompts, tokens=64):
 
 
 @pytest.mark.gpu
+@pytest.mark.nightly
 def test_small_groups_give_the_same_logits(kind, tmp_path):
     case = Case.save(tmp_path, "qwen3", {"head_dim": 32}, "q0f32")
     prompt = prompts_of(case.model)[1]

@@ -49,8 +49,15 @@ def model(tmp_path_factory):
     return folder
 
 
+# Both formats, and no device.
+BY_DAY = (("iphone", None), ("android", None), ("cpu", "arm64-apple-macos13.0"))
+
+
 @pytest.mark.cpu
-@pytest.mark.parametrize(("target", "host"), MADE)
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [pytest.param(*made, marks=[] if made in BY_DAY else pytest.mark.nightly) for made in MADE],
+)
 def test_objects_are_the_host_s(model, target, host):
     limits = Limits(max_batch=8, prefill_chunk=64)
     if target == "android:vulkan":

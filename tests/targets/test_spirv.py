@@ -51,7 +51,7 @@ def validate(code: bytes, path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("threads", ["64", "256"])
+@pytest.mark.parametrize("threads", ["64", pytest.param("256", marks=pytest.mark.nightly)])
 def test_every_kernel_is_valid(tools, threads, tmp_path):
     limits = GpuLimits(threads_per_block=int(threads), shared_memory_bytes=16384)
     wgsl = {"kind": "webgpu", "max_num_threads": int(threads)}
