@@ -30,7 +30,10 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module",
+    params=[k if k == "opencl" else pytest.param(k, marks=pytest.mark.nightly) for k in KINDS],
+)
 def folder(request, tmp_path_factory):
     """A model compiled for a kind of devices that this machine has, with peaked distributions."""
     device(request.param)

@@ -14,7 +14,7 @@ import pytest
 from ..support import command
 from .package import SHOTS, run
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 ADDRESS = "models/demo-webgpu-{}"
 
 
