@@ -150,9 +150,14 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, c
     [
         ("cortex-a76", "q4f16_1", {}),
         pytest.param("cortex-a76", "q8f16_1", {}, marks=pytest.mark.nightly),
-        ("cortex-a76", "q8f16_1", {"kv_dtype": "int8", "activations": "float"}),
+        pytest.param(
+            "cortex-a76",
+            "q8f16_1",
+            {"kv_dtype": "int8", "activations": "float"},
+            marks=pytest.mark.nightly,
+        ),
         pytest.param("cortex-a72", "q4f16_1", {}, marks=pytest.mark.nightly),
-        ("cortex-a72", "q8f16_1", {}),
+        pytest.param("cortex-a72", "q8f16_1", {}, marks=pytest.mark.nightly),
     ],
 )
 def test_tokens_are_those_of_this_machine(compiled, generate, cpu, quant, options):

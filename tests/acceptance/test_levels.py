@@ -69,6 +69,7 @@ def test_the_library_of_this_machine_answers_as_one_that_was_compiled_for_it(com
     assert "model.so" in tried
 
 
+@pytest.mark.nightly
 def test_compiling_for_other_levels_makes_another_folder(compiled):
     folders = {compiled(t) for t in ("cpu:x86-64-v3", "cpu:x86-64-v3+")}
     assert len(folders) == 2

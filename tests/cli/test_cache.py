@@ -225,6 +225,7 @@ class TestTwoAtOnce:
         now = (folder / "model.so").stat()
         assert (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns)
 
+    @pytest.mark.nightly
     def test_a_first_that_is_killed_lets_the_second_go_on(self, place):
         first, second, said = self.compiling(place)
         assert said.startswith(b"Another process")

@@ -133,6 +133,7 @@ def test_the_peak_is_what_was_planned(name, tmp_path):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_plan_before_a_compilation_is_that_of_its_manifest(tmp_path):
     model = tmp_path / "model"
     write_model(model, LLAMA | {"num_hidden_layers": 1, "vocab_size": 500})

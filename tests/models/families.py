@@ -63,10 +63,12 @@ CASES = {
     "qwen2": Case("qwen2", nightly=True),
     "qwen3": Case("qwen3", {"head_dim": 32}),
     "qwen3-tied-yarn": Case(
-        "qwen3", {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN}
+        "qwen3", {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN},
+        nightly=True,
     ),
     "qwen2-window": Case(
-        "qwen2", {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1}
+        "qwen2", {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1},
+        nightly=True,
     ),
     "mistral": Case("mistral", {"sliding_window": None}, nightly=True),
     "mistral-window": Case("mistral", {"sliding_window": 13}),
@@ -75,8 +77,10 @@ CASES = {
         {"head_dim": 16, "sliding_window": 13, "layer_types": [WINDOWED, "full_attention"]},
         nightly=True,
     ),
-    "arcee": Case("arcee", {"attention_bias": True, "mlp_bias": True}),
-    "smollm3": Case("smollm3", {"no_rope_layer_interval": 2, "attention_bias": True}),
+    "arcee": Case("arcee", {"attention_bias": True, "mlp_bias": True}, nightly=True),
+    "smollm3": Case(
+        "smollm3", {"no_rope_layer_interval": 2, "attention_bias": True}, nightly=True
+    ),
     "granite": Case(
         "granite",
         {
@@ -86,7 +90,7 @@ CASES = {
             "logits_scaling": 0.5,
         },
     ),
-    "olmo2": Case("olmo2", {"attention_bias": True}),
+    "olmo2": Case("olmo2", {"attention_bias": True}, nightly=True),
     "seed_oss": Case(
         "seed_oss", {"head_dim": 16, "attention_out_bias": True, "mlp_bias": True}, nightly=True
     ),

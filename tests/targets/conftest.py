@@ -63,7 +63,12 @@ def machine(name: str) -> Machine:
     return Machine(isa, Target({"kind": "llvm", "mcpu": cpu}))
 
 
-@pytest.fixture(params=FAMILIES)
+NIGHTLY = ("sse2",)  # every wasm kernel has its four lanes, and runs by day
+
+
+@pytest.fixture(
+    params=[pytest.param(m, marks=pytest.mark.nightly if m in NIGHTLY else ()) for m in FAMILIES]
+)
 def any_machine(request: pytest.FixtureRequest) -> Machine:
     """Each instruction set that this CPU runs."""
     return machine(request.param)

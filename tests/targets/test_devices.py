@@ -58,7 +58,7 @@ class Case:
         assert np.abs(got - expected).max() <= TOLERANCE[self.quant]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=["llama", pytest.param("qwen3", marks=pytest.mark.nightly)])
 def case(request, tmp_path_factory):
     return Case.save(tmp_path_factory.mktemp(request.param), request.param, *CASES[request.param])
 

@@ -20,7 +20,7 @@ from .test_devices import CASES, Case, greedy, logits
 LENGTHS = (40, 21, 9)  # of the sequences: several pages, across their borders
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=["llama", pytest.param("qwen3", marks=pytest.mark.nightly)])
 def case(request, tmp_path_factory):
     metal.device()
     return Case.save(tmp_path_factory.mktemp(request.param), request.param, *CASES[request.param])

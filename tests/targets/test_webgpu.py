@@ -54,7 +54,10 @@ def generated():
     tvm_ffi.register_global_func(name, original, override=True)
 
 
-@pytest.mark.parametrize(("model", "scheme"), CASES)
+@pytest.mark.parametrize(
+    ("model", "scheme"),
+    [pytest.param(*case, marks=pytest.mark.nightly if "q0" in case[1] else ()) for case in CASES],
+)
 def test_kernels_are_valid_and_within_limits(model, scheme, tmp_path, generated):
     save(tmp_path, model, **LARGE)
     limits = Limits(max_batch=8, prefill_chunk=64)
