@@ -63,11 +63,13 @@ CASES = {
     "qwen2": Case("qwen2", nightly=True),
     "qwen3": Case("qwen3", {"head_dim": 32}),
     "qwen3-tied-yarn": Case(
-        "qwen3", {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN},
+        "qwen3",
+        {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": YARN},
         nightly=True,
     ),
     "qwen2-window": Case(
-        "qwen2", {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1},
+        "qwen2",
+        {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1},
         nightly=True,
     ),
     "mistral": Case("mistral", {"sliding_window": None}, nightly=True),
@@ -78,9 +80,7 @@ CASES = {
         nightly=True,
     ),
     "arcee": Case("arcee", {"attention_bias": True, "mlp_bias": True}, nightly=True),
-    "smollm3": Case(
-        "smollm3", {"no_rope_layer_interval": 2, "attention_bias": True}, nightly=True
-    ),
+    "smollm3": Case("smollm3", {"no_rope_layer_interval": 2, "attention_bias": True}, nightly=True),
     "granite": Case(
         "granite",
         {
