@@ -1,6 +1,7 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
 #   make test    install into .venv and check everything that CI checks
+#   make threads the engine's threads under ThreadSanitizer, which CI checks too
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
 
@@ -12,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test nightly lint native python installed docs page pyodide notebook format clean
+.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs page pyodide notebook format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -22,14 +23,21 @@ test: lint native python installed
 WEB := web/node_modules/.package-lock.json
 
 lint: $(VENV)/.tested $(WEB)
+	$(MAKE) --no-print-directory -j2 lint-python lint-cxx lint-web
+
+lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
+
+lint-cxx:
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+
+lint-web:
 	npm run --silent --prefix web lint
 
-# The core and its C++ tests, and those that run threads under ThreadSanitizer; `nightly` runs all under
-# AddressSanitizer and the ten thousand random requests under both. A room is compiled as one file.
+# The core and its C++ tests; `nightly` runs all under AddressSanitizer, those with threads under
+# ThreadSanitizer, and the ten thousand random requests under both. A room is compiled as one file.
 tested = PATH="$(abspath $(BIN)):$$PATH" cmake --preset $(1) -DCMAKE_UNITY_BUILD=ON \
     -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
   PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $(1) && \
@@ -37,6 +45,8 @@ tested = PATH="$(abspath $(BIN)):$$PATH" cmake --preset $(1) -DCMAKE_UNITY_BUILD
 
 native: $(VENV)/.tested
 	$(call tested,dev)
+
+threads: $(VENV)/.tested
 	$(call tested,tsan,-E random)
 
 # On both cores; a file stays on one of them, so that its compiled models are made once. Those that take
@@ -45,7 +55,7 @@ python: native $(WEB)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 
 nightly: native $(WEB)
-	$(call tested,tsan,-R random)
+	$(call tested,tsan)
 	$(call tested,asan)
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -96,8 +106,9 @@ $(VENV)/.installed: $(INSTALLED)
 	$(BIN)/pip install --quiet .
 	touch $@
 
+# Of the packages that tests need most modules are never imported, so none is compiled beforehand.
 $(VENV)/.tested: $(INSTALLED)
-	$(BIN)/pip install --quiet ".[test,cuda]"
+	$(BIN)/pip install --quiet --no-compile ".[test,cuda]"
 	touch $(VENV)/.installed $@
 
 clean:
