@@ -50,8 +50,8 @@ class TemporaryFolder {
 
 #define CHECK_EQ(a, b)                                                               \
   do {                                                                               \
-    const auto& a_ = (a);                                                            \
-    const auto& b_ = (b);                                                            \
+    const auto a_ = (a); /* copies: an operand may be a part of what is gone then */ \
+    const auto b_ = (b);                                                             \
     if (!(a_ == b_)) {                                                               \
       ::wherry::testing::fail(__FILE__, __LINE__,                                    \
                               ::wherry::concat(#a " == " #b ": ", a_, " and ", b_)); \
