@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs page pyodide notebook format clean
+.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs page pyodide notebook gpu-bundle gpu-check format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -82,6 +82,13 @@ pyodide: $(VENV)/.tested $(WEB)
 
 notebook: pyodide
 	cd web && node scripts/bundle_notebook.js ../build/pyodide/*.whl ../build/notebook
+
+# What a machine with an NVIDIA GPU and no network needs to check and measure us, and its use there.
+gpu-bundle: $(VENV)/.tested native
+	PYTHONPATH=src:. $(BIN)/python -m benchmarks.gpu.bundle build/gpu.tar.xz
+
+gpu-check:
+	benchmarks/gpu_check.sh build/gpu.tar.xz build/gpu-results
 
 format: $(VENV)/.tested $(WEB)
 	$(BIN)/ruff check --fix .

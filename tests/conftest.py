@@ -27,6 +27,19 @@ _CACHE = tempfile.TemporaryDirectory(prefix="wherry-tests-")
 os.environ["WHERRY_CACHE"] = _CACHE.name
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Kernels for a machine with another device; see tests/support/recording.py."""
+    parser.addoption("--record-kernels", metavar="DIR", help="keep what kernels are called with")
+    parser.addoption("--record-target", metavar="TARGET", default="cuda:sm_90")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := config.getoption("--record-kernels"):
+        from .support import recording
+
+        recording.begin(folder, config.getoption("--record-target"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browsers first: one of their files takes as long as a tenth of all others."""
     items.sort(key=lambda item: item.path.parent.name != "web")

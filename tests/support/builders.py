@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from tvm.tirx import PrimFunc
 
-from . import gpu, metal
+from . import gpu, metal, recording
 
 KINDS = (*gpu.KINDS, "metal")
 Build = Callable[[PrimFunc], Callable[..., list[np.ndarray]]]  # see gpu.build
@@ -19,4 +19,5 @@ def builder(kind: str) -> Build:
     if kind == "metal":
         return metal.build
     gpu.device(kind)
-    return partial(gpu.build, kind)
+    build = partial(gpu.build, kind)
+    return recording.recorded(build) if kind == "vulkan" else build

@@ -1,0 +1,147 @@
+"""Pack what a machine with a GPU, without a network or a compiler, needs to check and measure us.
+
+`make gpu-bundle`, or `python -m benchmarks.gpu.bundle OUT.tar.xz --target cuda:sm_90`. There:
+`benchmarks/gpu_check.sh OUT.tar.xz RESULTS`. In it are compiled folders of large models without
+their weights, which are made there from a seed; tiny models of every family and kernels with what
+they have to answer; TVM's run time, the core, and our Python with the packages that it imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Collection
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.models.families import CASES
+
+import wherry
+from wherry.compiler.api import Limits
+from wherry.plugins import PLUGINS, file_name, find_core, find_plugin
+
+from ..shapes import SHAPES
+from .hollow import compile_hollow
+from .measure import BATCHES, CONTEXT, PREFILL, longest
+from .record import record_models
+
+ROOT = Path(__file__).parents[2]
+LARGEST = 45 << 20  # bytes of the bundle
+# What our run time imports and machines with PyTorch may lack; as this environment has them.
+PACKAGES = ("apache-tvm-ffi", "pydantic", "pydantic-core", "annotated-types", "typing-inspection")
+LARGE = (
+    ("llama-3.2-1b", "q4f16_1"),
+    ("llama-3.1-8b", "q4f16_1"),
+    ("qwen3-8b", "q4f16_1"),
+    ("llama-3.2-1b", "q0f16"),
+    ("llama-3.1-8b", "q0f16"),
+)
+FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
+KERNEL_TESTS = (
+    "device_kernels paged_attention fused_linear qkv_attention candidates activations".split()
+)
+
+
+KERNEL_NAMES = "vulkan"
+
+
+def _site(out: Path, device: str, python: str) -> None:
+    """What is imported there."""
+    with tempfile.TemporaryDirectory() as folder:
+        pinned = [f"{name}=={version(name)}" for name in PACKAGES]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
+        command += ["--only-binary=:all:", "--python-version", python]
+        for manylinux in ("2_17", "2_24", "2_26", "2_27", "2_28"):
+            command += ["--platform", f"manylinux_{manylinux}_x86_64"]
+        subprocess.run([*command, "--platform", "manylinux2014_x86_64", *pinned], check=True)
+        for wheel in Path(folder).glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(out)
+    shutil.copytree(
+        Path(wherry.__file__).parent,
+        out / "wherry",
+        ignore=shutil.ignore_patterns("__pycache__", "demo", "page", "*.so"),
+    )
+    shutil.copytree(ROOT / "benchmarks" / "gpu", out / "benchmarks" / "gpu")
+    (out / "benchmarks" / "__init__.py").touch()
+    lib = out / "tvm" / "lib"
+    lib.mkdir(parents=True)
+    (lib.parent / "__init__.py").touch()
+    spec = importlib.util.find_spec("tvm")
+    assert spec is not None and spec.origin is not None
+    for stem in ("tvm_runtime", f"tvm_runtime_{device}"):
+        found = Path(spec.origin).parent / "lib" / file_name(stem)
+        if found.is_file():
+            shutil.copy(found, lib)
+    libraries = [find_core(), *([find_plugin(device)] if device in PLUGINS else [])]
+    for library in libraries:
+        stripped = out / "wherry" / library.name
+        subprocess.run(["strip", "--strip-unneeded", "-o", stripped, library], check=True)
+
+
+def _kernels(out: Path, target: str) -> None:
+    """Every kernel that the tests run on this machine's Vulkan device."""
+    tests = [f"tests/targets/test_{name}.py" for name in KERNEL_TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-k", KERNEL_NAMES, *tests]
+    command += ["--record-kernels", str(out), "--record-target", target]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def _large(out: Path, target: str) -> None:
+    """Compiled folders of published shapes, in the order in which they are measured."""
+    limits = Limits(
+        context=longest(CONTEXT, PREFILL), max_batch=max(BATCHES), prefill_chunk=PREFILL
+    )
+    for number, (shape, quant) in enumerate(LARGE):
+        folder = out / f"{number}-{shape}-{quant}"
+        compile_hollow(folder, SHAPES[shape], quant, target, limits)
+        shutil.rmtree(folder.with_name(folder.name + "-weights"))
+        for shard in folder.glob("params_shard_*.bin"):
+            shard.unlink()
+
+
+def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
+    """Write the bundle; its bytes."""
+    device = target.partition(":")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "bundle"
+        _site(bundle / "site", device, python)
+        if "kernels" in parts:
+            _kernels(bundle / "kernels", target)
+        if "models" in parts:
+            record_models(bundle / "models", target, CASES, "q4f16_1")
+            record_models(bundle / "models", target, FLOATS, "q0f32")
+        if "large" in parts:
+            _large(bundle / "large", target)
+        sizes = {"batches": BATCHES, "context": CONTEXT, "prefill": PREFILL}
+        told = {"device": device, "target": target, "sizes": sizes}
+        (bundle / "bundle.json").write_text(json.dumps(told))
+        packed = out.with_name(f".{out.name}.partial")
+        command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]
+        subprocess.run(command, check=True)
+        packed.rename(out)
+    return out.stat().st_size
+
+
+def main() -> None:
+    """Make one, and say how large it is."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path, help="the bundle: NAME.tar.xz")
+    parser.add_argument("--target", default="cuda:sm_90", help="default: %(default)s")
+    parser.add_argument("--python", default="3.12", help="of the machine there (%(default)s)")
+    parser.add_argument("--parts", default="kernels,models,large", help="default: %(default)s")
+    given = parser.parse_args()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    size = make(given.out, given.target, given.python, given.parts.split(","))
+    print(f"{given.out}: {size / 1e6:.1f} MB")
+    if size > LARGEST:
+        sys.exit(f"larger than {LARGEST / 1e6:.1f} MB: leave something out with --parts")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What a card can: bandwidth of a copy and speed of a matrix product, by PyTorch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+COPY_BYTES = 4 << 30
+SIDE = 8192  # of the matrices
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """Median of ten, by the device's own clock."""
+    import torch
+
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(10):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) / 1e3)
+    return sorted(times)[len(times) // 2]
+
+
+def main() -> None:
+    """One JSON object."""
+    import torch
+
+    source = torch.randint(0, 255, (COPY_BYTES,), dtype=torch.uint8, device="cuda")
+    into = torch.empty_like(source)
+    copy = 2 * COPY_BYTES / _seconds(lambda: into.copy_(source))
+    a, b = (torch.randn(SIDE, SIDE, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    product = 2 * SIDE**3 / _seconds(lambda: a @ b)
+    device = torch.cuda.get_device_properties(0)
+    found = {"copy_bytes_s": copy, "bf16_flop_s": product, "gpu": device.name}
+    print(json.dumps(found | {"memory": device.total_memory, "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""On a machine with a GPU: run all that a bundle holds, and write what came of it.
+
+`python -m benchmarks.gpu.check BUNDLE OUT`. Each piece runs in a process of its own with a limit of
+time, and what fails does not stop the rest. OUT gets report.txt, replays.jsonl, rows.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BUDGET_S = 600.0  # of the whole
+PIECE_S = 180.0  # of one process
+
+
+class Check:
+    """What has been found so far, on disk at every moment."""
+
+    def __init__(self, bundle: Path, out: Path) -> None:
+        self.bundle, self.out, self.begin = bundle, out, time.monotonic()
+        told = json.loads((bundle / "bundle.json").read_text())
+        self.device, self.sizes = told["device"], json.dumps(told["sizes"])
+        out.mkdir(parents=True, exist_ok=True)
+
+    def left(self) -> float:
+        """Seconds of the budget."""
+        return BUDGET_S - (time.monotonic() - self.begin)
+
+    def say(self, text: str) -> None:
+        """A line of the report, with the time."""
+        line = f"{time.monotonic() - self.begin:6.1f} {text}"
+        print(line, flush=True)
+        with (self.out / "report.txt").open("a") as file:
+            file.write(line + "\n")
+
+    def run(self, module: str, *arguments: str) -> tuple[list[dict[str, Any]], str]:
+        """The JSON lines that a module prints; and if it failed, its last words."""
+        command = [sys.executable, "-m", f"benchmarks.gpu.{module}", *arguments]
+        limit = max(min(PIECE_S, self.left()), 1.0)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+            out, words, status = done.stdout, done.stderr, done.returncode
+        except subprocess.TimeoutExpired as e:
+            out, words, status = _text(e.stdout), _text(e.stderr), -1
+        lines = [json.loads(x) for x in out.splitlines() if x.startswith("{")]
+        return lines, f"status {status}: {words[-1500:]}" if status else ""
+
+    def keep(self, name: str, lines: list[dict[str, Any]]) -> None:
+        """Add lines to a file of the results."""
+        with (self.out / name).open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    def replay(self, kind: str, folders: list[Path]) -> None:
+        """All folders, each again in another process after one that broke its own."""
+        failed, left = [], list(folders)
+        while left and self.left() > 0:
+            lines, problem = self.run("replay", kind, self.device, *map(str, left))
+            if len(lines) < len(left) and (not lines or lines[-1]["ok"]):
+                name = left[len(lines)].name
+                lines.append({"kind": kind, "name": name, "ok": False, "error": problem})
+            self.keep("replays.jsonl", lines)
+            failed += [line for line in lines if not line["ok"]]
+            left = left[len(lines) :]
+        self.say(f"{kind}s: {len(folders) - len(failed) - len(left)} of {len(folders)} right")
+        if left:
+            self.say(f"  no time for {len(left)}")
+        for line in failed:
+            what = line.get("error") or line.get("wrong") or line
+            self.say(f"  {line.get('test', line['name'])}: {str(what)[-600:]}")
+
+    def measure(self, folder: Path, card: dict[str, Any]) -> None:
+        """A row of a large model."""
+        rows, problem = self.run("measure", str(folder), self.device, self.sizes)
+        self.keep("rows.jsonl", [row | {"card": card} for row in rows])
+        for row in rows:
+            self.say(f"{row['model']}: prefill {row['prefill_tokens_s']:.0f} tokens/s")
+            for name in (n for n in row if n.startswith("decode_")):
+                share = row[name]["bytes_s"] / card.get("copy_bytes_s", float("nan"))
+                self.say(f"  {name}: {row[name]['tokens_s']:.0f} tokens/s, {share:.0%} of a copy")
+        if problem:
+            self.say(f"{folder.name}: {problem}")
+
+
+def _text(content: str | bytes | None) -> str:
+    return content.decode(errors="replace") if isinstance(content, bytes) else content or ""
+
+
+def folders(place: Path) -> list[Path]:
+    """Those of one kind that the bundle has."""
+    return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
+
+
+def main() -> None:
+    """All of it."""
+    check = Check(Path(sys.argv[1]), Path(sys.argv[2]))
+    cards, problem = check.run("card")
+    card = cards[0] if cards else {}
+    check.say(problem or json.dumps(card))
+    check.replay("model", folders(check.bundle / "models"))
+    check.replay("kernel", folders(check.bundle / "kernels"))
+    for folder in folders(check.bundle / "large"):
+        if check.left() > 20:
+            check.measure(folder, card)
+    check.say("done")
+
+
+if __name__ == "__main__":
+    main()

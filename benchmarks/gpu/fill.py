@@ -1,0 +1,52 @@
+"""Random weights in a compiled folder's shards: small scales, norms near one. NumPy alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BLOCK = 1 << 22  # random numbers that are drawn; a tensor of more repeats them
+
+
+class Filler:
+    """Draws once, and writes what it has drawn as often as it takes."""
+
+    def __init__(self, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.bits = rng.integers(0, 1 << 32, BLOCK, dtype=np.uint32)
+        self.normal = rng.standard_normal(BLOCK, dtype=np.float32)
+        self.drawn: dict[tuple[str, float, float], np.ndarray] = {}  # by dtype, centre and width
+
+    def tensor(self, name: str, shape: list[int], dtype: str) -> np.ndarray:
+        """Values of a stored tensor by its name."""
+        count = int(np.prod(shape))
+        if dtype == "uint32":
+            return np.resize(self.bits, count)
+        if name.endswith("scale"):  # of 4 or 8 bits: weights of about 0.02
+            return self._numbers(count, dtype, 0.003, 0.0003)
+        if "norm" in name:
+            return self._numbers(count, dtype, 1.0, 0.05)
+        return self._numbers(count, dtype, 0.0, 0.02)
+
+    def _numbers(self, count: int, dtype: str, centre: float, width: float) -> np.ndarray:
+        key = dtype, centre, width
+        if key not in self.drawn:
+            self.drawn[key] = (centre + width * self.normal).astype(dtype)
+        return np.resize(self.drawn[key], count)
+
+
+def fill(folder: Path, seed: int = 0) -> int:
+    """Write all shards that `tensor-cache.json` names; their bytes."""
+    index: dict[str, Any] = json.loads((folder / "tensor-cache.json").read_text())
+    filler, written = Filler(seed), 0
+    for shard in index["records"]:
+        with (folder / shard["dataPath"]).open("wb") as file:
+            file.truncate(shard["nbytes"])
+            for tensor in shard["records"]:
+                file.seek(tensor["byteOffset"])
+                file.write(filler.tensor(tensor["name"], tensor["shape"], tensor["dtype"]).data)
+        written += shard["nbytes"]
+    return written

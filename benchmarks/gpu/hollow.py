@@ -1,0 +1,54 @@
+"""Compiled folders of large models without weights, which a GPU's machine makes from a seed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact import INDEX, FileRecord, digest, record
+from wherry.compiler.api import Limits, with_dtypes
+from wherry.compiler.convert import MARKER, SCHEMA_VERSION
+from wherry.compiler.export import parameters
+from wherry.compiler.load import describe
+from wherry.compiler.package import package
+from wherry.compiler.weight_cache import index_json, lay_out
+from wherry.quant.scheme import find as find_scheme
+from wherry.targets.target import find as find_target
+
+UNKNOWN = "0" * 64  # the hash of a shard that nobody has seen
+
+
+def compile_hollow(
+    out: Path, config: dict[str, Any], quant: str, target: str, limits: Limits
+) -> None:
+    """Compile the model of a `config.json` to `out`, whose shards are holes of the right size."""
+    scheme = find_scheme(quant)
+    weights = out.with_name(out.name + "-weights")
+    weights.mkdir(parents=True)
+    (weights / "config.json").write_text(json.dumps(config))
+    described = describe(weights)
+    shapes = parameters(described.arch, described.config, described.entries)
+    shards = lay_out([scheme.stored(name, shape) for name, shape in shapes.items()])
+    for shard in shards:
+        with (weights / shard.name).open("wb") as file:
+            os.truncate(file.fileno(), shard.nbytes)
+    (weights / INDEX).write_text(index_json(shards, sum(map(prod, shapes.values()))))
+    files = {name: record(weights / name) for name in (INDEX, "config.json")}
+    files |= {shard.name: FileRecord(size=shard.nbytes, sha256=UNKNOWN) for shard in shards}
+    marker = {"schema": SCHEMA_VERSION, "files": {n: asdict(r) for n, r in files.items()}}
+    (weights / MARKER).write_text(json.dumps(marker | {"digest": digest(marker)}))
+    deployment = limits.deployment(described)
+    package(
+        out,
+        described=described.at(deployment.context),
+        weights=weights,
+        scheme=scheme,
+        target=with_dtypes(find_target(target), scheme, "auto", "auto"),
+        deployment=deployment,
+        name=out.name,
+        key="hollow",
+    )

@@ -1,0 +1,153 @@
+"""Speed of one compiled folder on a GPU: `python -m benchmarks.gpu.measure FOLDER DEVICE [SIZES]`.
+
+Prefill of a long prompt, decoding at several batch sizes, time to first token, memory; beside them
+what the weights and the cache that a step reads take of the card's measured bandwidth.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from ctypes import byref, c_size_t
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wherry.artifact import read_manifest
+from wherry.runtime.core.interface import SamplingParams
+from wherry.runtime.core.native import EVENT_BATCH, NativeCore
+from wherry.runtime.load.loading import native_core
+
+from .fill import fill
+
+BATCHES = (1, 8, 64)
+CONTEXT = 1024  # tokens of each sequence before the decoding that is measured
+STEPS = 64  # that are measured
+MOST = 8 * STEPS  # tokens that a sequence may give while the prompts of others are computed
+PREFILL = 2048  # tokens
+
+
+def longest(context: int, prefill: int) -> int:
+    """Tokens of the longest sequence: what a folder has to be compiled for."""
+    return max(context + MOST, prefill + 1)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured; a folder is compiled for no more."""
+
+    batches: Sequence[int] = BATCHES
+    context: int = CONTEXT
+    prefill: int = PREFILL
+
+
+class Stepper:
+    """An engine that is stepped by hand."""
+
+    def __init__(self, folder: Path, device: str, sizes: Sizes) -> None:
+        self.sizes = sizes
+        config = {
+            "context": longest(sizes.context, sizes.prefill),
+            "max_batch": max(sizes.batches),
+            "prefill_chunk": sizes.prefill,
+            "kv_tokens": max(sizes.batches) * longest(sizes.context, sizes.prefill),
+            "prefix_cache": False,
+        }
+        begin = time.perf_counter()
+        core = native_core(folder, read_manifest(folder), f"{device}:0", {}, config)
+        assert isinstance(core, NativeCore)
+        self.core, self.load_s = core, time.perf_counter() - begin
+        self.random = np.random.default_rng(1)
+        self.ids = 0
+
+    def add(self, prompt: int, output: int) -> None:
+        """Queue a request of random tokens that gives `output` tokens."""
+        tokens = self.random.integers(0, self.core.metadata["vocab_size"], prompt).tolist()
+        self.ids += 1
+        self.core.add(self.ids, tokens, SamplingParams(max_tokens=output, temperature=0.0))
+
+    def step(self) -> float:
+        """Seconds of one step."""
+        begin, n = time.perf_counter(), c_size_t()
+        core = self.core
+        core._call("wherry_engine_step", core._engine, core._events, EVENT_BATCH, byref(n))
+        return time.perf_counter() - begin
+
+    def drain(self) -> None:
+        """Step until nothing is left."""
+        while True:
+            stats = self.core.stats()
+            if not stats.waiting + stats.prefilling + stats.running:
+                return
+            self.step()
+
+    def first_token(self, prompt: int) -> float:
+        """Seconds from a request to its only token."""
+        self.add(prompt, 1)
+        begin = time.perf_counter()
+        self.drain()
+        return time.perf_counter() - begin
+
+    def decode(self, batch: int) -> float:
+        """Median seconds of a step in which `batch` sequences have a row each."""
+        for _ in range(batch):
+            self.add(self.sizes.context, MOST)
+        while self.core.stats().running < batch:
+            self.step()
+        for _ in range(8):
+            self.step()
+        seconds = statistics.median(self.step() for _ in range(STEPS))
+        if self.core.stats().running != batch:
+            raise RuntimeError(f"{batch} sequences did not decode together to the end")
+        for i in range(batch):
+            self.core.abort(self.ids - i)
+        self.drain()
+        return seconds
+
+
+def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
+    """One row."""
+    filled = fill(folder)
+    manifest = read_manifest(folder)
+    run = Stepper(folder, device, sizes)
+    run.first_token(sizes.prefill)  # warms up
+    prefill = statistics.median(run.first_token(sizes.prefill) for _ in range(5))
+    row: dict[str, Any] = {
+        "model": folder.name,
+        "quant": manifest.quantization,
+        "stored_bytes": filled,
+        "load_s": run.load_s,
+        "memory": dict(manifest.memory),
+        "prefill_tokens": sizes.prefill,
+        "prefill_tokens_s": sizes.prefill / prefill,
+        "first_token_s": statistics.median(run.first_token(16) for _ in range(5)),
+        "context": sizes.context,
+    }
+    for batch in sizes.batches:
+        seconds = run.decode(batch)
+        cache = batch * (sizes.context + STEPS // 2) * manifest.memory["kv_per_token"]
+        row[f"decode_{batch}"] = {
+            "step_s": seconds,
+            "tokens_s": batch / seconds,
+            "bytes_s": (manifest.memory["weights"] + cache) / seconds,
+        }
+    stats = run.core.stats()
+    row["steps"] = {"steps": stats.steps, "chained": stats.chained_steps}
+    run.core.close()
+    return row
+
+
+def main() -> None:
+    """Print the row."""
+    folder, device, *sizes = sys.argv[1:]
+    asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
+    print(json.dumps(measure(Path(folder), device, asked)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Tiny models of every family with what transformers answers, for a machine that has no compiler.
+
+A folder a model: `model/` as compiled, `expected.npz` with the prompt and the logarithm of each
+prompt token's probability, `case.json` with the bound that the scheme's floats allow.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from tests.models.families import CASES
+from tests.support.tiny_models import round_weights, save
+
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.quant.scheme import find as find_scheme
+
+LENGTH = 70  # tokens: several pages, beyond the windows of the families
+LIMITS = Limits(context=128, max_batch=4, prefill_chunk=64)
+BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, "q4f16_1": 3e-2, "q0f16": 3e-2}  # of a logarithm
+
+
+def record_models(out: Path, target: str, names: Iterable[str], quant: str) -> None:
+    """Compile the families' cases and keep what they have to answer."""
+    for name in names:
+        place, case = out / f"{name}-{quant}", CASES[name]
+        place.mkdir(parents=True)
+        with tempfile.TemporaryDirectory() as folder:
+            model = save(Path(folder), case.model_type, **case.config)
+            round_weights(model, find_scheme(quant))
+            compiled = ensure_artifact(folder, target=target, quant=quant, limits=LIMITS)
+        shutil.copytree(compiled, place / "model")
+        vocabulary: int = model.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        prompt = np.random.default_rng(4).integers(0, vocabulary, LENGTH)
+        with torch.no_grad():
+            logits = model(torch.tensor(prompt[None])).logits[0].double()
+        logprobs = torch.log_softmax(logits, -1).numpy()
+        of_prompt = logprobs[np.arange(LENGTH - 1), prompt[1:]]
+        np.savez_compressed(place / "expected.npz", prompt=prompt, logprobs=of_prompt)
+        (place / "case.json").write_text(json.dumps({"bound": BOUNDS[quant]}))

@@ -1,0 +1,152 @@
+"""What was recorded elsewhere, run on this machine's GPU: one JSON line a kernel or model.
+
+`python -m benchmarks.gpu.replay kernel|model DEVICE FOLDER...`; ends at what raises: a device may
+be of no use to this process then (`check.py` goes on with another).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NEAR = {np.dtype("float32"): 2e-4, np.dtype("float16"): 2e-3}  # |got - expected| / |expected|
+
+
+def _distance(got: np.ndarray, expected: np.ndarray) -> float:
+    """0: equal bits; else the relative distance of floats where both are numbers, or infinity."""
+    if got.tobytes() == expected.tobytes():
+        return 0.0
+    if expected.dtype not in NEAR or not np.array_equal(np.isnan(got), np.isnan(expected)):
+        return float("inf")
+    there = np.isfinite(expected)
+    a, b = got[there].astype("float64"), expected[there].astype("float64")
+    return float(np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30))
+
+
+def kernel(folder: Path, device: str) -> dict[str, Any]:
+    """Run each call that was recorded of a kernel; the worst distance of an output."""
+    import tvm_ffi
+
+    _open_runtime(device)
+    run = tvm_ffi.load_module(str(folder / "kernel.so"))["kernel"]
+    worst, wrong = 0.0, []
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path) as arrays:
+            given = [arrays[f"in{i}"] for i in range(sum(n.startswith("in") for n in arrays.files))]
+            outputs = _call(run, given, device)
+            for name in (n for n in arrays.files if n.startswith("out")):
+                expected = arrays[name]
+                distance = _distance(outputs[int(name[3:])], expected)
+                worst = max(worst, distance)
+                if distance > NEAR.get(expected.dtype, 0.0):
+                    wrong.append(f"{path.name} {name} {expected.dtype} {distance:.1e}")
+    return {"ok": not wrong, "worst": worst, "wrong": wrong}
+
+
+@cache
+def _open_runtime(device: str) -> None:
+    from wherry.runtime.core.library import open_runtime
+
+    open_runtime(device)
+
+
+def _call(run: Any, given: list[np.ndarray], device: str) -> list[np.ndarray]:
+    """All arrays as the kernel leaves them on the device; by TVM's run time, without its Python."""
+    import tvm_ffi
+
+    allocate, write, read = (
+        tvm_ffi.get_global_func(f"runtime.TVMTensor{name}")
+        for name in ("AllocWithScope", "CopyFromBytes", "CopyToBytes")
+    )
+
+    def on_device(array: np.ndarray) -> Any:
+        shape, dtype = tvm_ffi.Shape(array.shape), tvm_ffi.dtype(str(array.dtype))
+        tensor = allocate(shape, dtype, tvm_ffi.device(device, 0), None)
+        write(tensor, np.ascontiguousarray(array).ctypes.data_as(ctypes.c_void_p), array.nbytes)
+        return tensor
+
+    tensors = [on_device(array) for array in given]
+    run(*tensors)
+    after = [np.empty_like(array, order="C") for array in given]
+    for tensor, array in zip(tensors, after, strict=True):
+        read(tensor, array.ctypes.data_as(ctypes.c_void_p), array.nbytes)
+    return after
+
+
+def model(folder: Path, device: str) -> dict[str, Any]:
+    """Run the prompt alone and beside others; the worst difference of a logarithm."""
+    from wherry.artifact import read_manifest
+    from wherry.runtime.core.interface import SamplingParams
+    from wherry.runtime.core.native import NativeCore
+    from wherry.runtime.load.loading import native_core
+
+    compiled = folder / "model"
+    bound = json.loads((folder / "case.json").read_text())["bound"]
+    with np.load(folder / "expected.npz") as expected:
+        prompt, logprobs = expected["prompt"].tolist(), expected["logprobs"]
+    config = {"context": 128, "max_batch": 4, "prefill_chunk": 64}
+    core = native_core(compiled, read_manifest(compiled), f"{device}:0", {}, config)
+    assert isinstance(core, NativeCore)
+    core.start()
+    params = SamplingParams(temperature=0.0, max_tokens=24, prompt_logprobs=0)
+
+    def run(prompts: dict[int, list[int]]) -> tuple[list[float], dict[int, list[int]]]:
+        core.clear_cache()
+        for i, tokens in prompts.items():
+            core.add(i, tokens, params)
+        got: list[float] = []
+        answers: dict[int, list[int]] = {i: [] for i in prompts}
+        left = len(prompts)
+        while left:
+            for event in core.wait_events(1000):
+                if event.error:
+                    raise RuntimeError(event.error)
+                if event.prompt and event.id == 0:
+                    got.append(event.logprob)
+                elif not event.prompt and event.token >= 0:
+                    answers[event.id].append(event.token)
+                left -= event.finish != 0
+        return got, answers
+
+    alone, answer = run({0: prompt})
+    beside, answers = run({0: prompt, 1: prompt[3:40], 2: prompt[:9], 3: prompt[7:]})
+    core.close()
+    difference = float(np.abs(np.array(alone[-len(logprobs) :]) - logprobs).max())
+    same = alone == beside and answer[0] == answers[0]
+    return {"ok": difference <= bound and same, "worst": difference, "same_in_a_batch": same}
+
+
+KINDS: dict[str, Callable[[Path, str], dict[str, Any]]] = {"kernel": kernel, "model": model}
+
+
+def replay(kind: str, folder: Path, device: str) -> dict[str, Any]:
+    """One line of the report."""
+    note = folder / "kernel.json"
+    result = {"kind": kind, "name": folder.name}
+    result |= json.loads(note.read_text()) if note.exists() else {}
+    try:
+        return result | KINDS[kind](folder, device)
+    except Exception:
+        return result | {"ok": False, "error": traceback.format_exc()[-2000:]}
+
+
+def main() -> None:
+    """`KIND DEVICE FOLDER...`: the rest is another process's after an error that may stay."""
+    kind, device, *folders = sys.argv[1:]
+    for folder in folders:
+        line = replay(kind, Path(folder), device)
+        print(json.dumps(line), flush=True)
+        if "error" in line:
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
