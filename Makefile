@@ -57,7 +57,7 @@ python: native $(WEB)
 nightly: native $(WEB)
 	$(call tested,tsan)
 	$(call tested,asan)
-	$(BIN)/python -m pytest -m nightly -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested

@@ -41,5 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browsers first: one of their files takes as long as a tenth of all others."""
+    """Browsers first: one of their files takes as long as a tenth of all others.
+
+    With `--dist loadgroup` a file stays on one core, but that of all families in 4 bits.
+    """
     items.sort(key=lambda item: item.path.parent.name != "web")
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        family = callspec.params.get("family", "") if callspec else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{family}"))

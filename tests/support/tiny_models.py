@@ -79,6 +79,8 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
 
     if config.model_type == "gpt_oss" and "experts" in name:  # [E, in, out]
         return left(p.transpose(1, 2)).transpose(1, 2)
+    if config.model_type == "gpt2" and ".h." in name:  # [in, out], too
+        return left(p.T).T
     if "kv_b_proj" in name:  # the keys' part of a head is used transposed
         heads = p.reshape(config.num_attention_heads, -1, p.shape[-1])
         keys, values = heads.split([config.qk_nope_head_dim, config.v_head_dim], 1)
