@@ -72,8 +72,9 @@ def test_int8_activations_give_nearly_the_same_distribution(family):
     p = log_softmax(family.expected)
     divergence = (np.exp(p) * (p - log_softmax(logits(family.folder, family.prompt)))).sum(-1)
     decided = np.sort(divergence)[: -FLIPPED if family.routed else None]
-    assert decided.mean() <= 3e-4
-    assert divergence.mean() <= (3e-3 if family.routed else 3e-4)
+    bound = 3e-4 * max(1, family.expected.var())  # it grows with the square of the logits
+    assert decided.mean() <= bound
+    assert divergence.mean() <= (10 * bound if family.routed else bound)
 
 
 @pytest.mark.gpu

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -77,10 +79,11 @@ def programs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served(programs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("r")  # short: Ray's sockets lie in it
-    with cluster(programs, folder, CONFIG) as running:
-        yield running
+def served(programs):
+    """In a short folder: paths of Ray's sockets, which lie in it, may have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+        with cluster(programs, Path(folder), CONFIG) as running:
+            yield running
 
 
 def chat(text, *more, **fields):
