@@ -182,7 +182,7 @@ def build_library(
             )
         link = cc.cross_compiler(target.linker) if target.linker else None
         if target.library == "wasm":
-            link = web_toolchain.Linker(target.interface)
+            link = web_toolchain.Linker(target.interface, threads=device.kind.name == "llvm")
         # LLVM's debug sections, a quarter of a library, are of no use without sources.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
         executable.export_library(str(out), fcompile=link, **linked)

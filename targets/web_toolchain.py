@@ -60,6 +60,16 @@ _STACK_BYTES = 1 << 20
 # The stack lies lowest: what runs over it traps, and writes over nothing.
 _STACK = ("--stack-first", "-z", f"stack-size={_STACK_BYTES}")
 _FLAGS = ("--no-entry", "--gc-sections", "--strip-all", *_STACK)
+# Memory that the script brings, shared with the workers that take part in kernels: each has an
+# instance, whose stack pointer it sets. The features of the core's parts are not compared: all but
+# web/core/threads.cc are compiled for one thread, and only kernels' tasks run on others.
+_SHARED = (
+    "--import-memory",
+    "--shared-memory",
+    f"--max-memory={1 << 32}",
+    "--export=__stack_pointer",
+    "--no-check-features",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +124,16 @@ def find_linker() -> str | None:
 
 
 class Linker:
-    """`fcompile` of TVM's `export_library`: links a model's objects to the core of an interface."""
+    """`fcompile` of TVM's `export_library`: links a model's objects to the core of an interface.
 
-    def __init__(self, interface: str | None = None) -> None:
+    Args:
+        interface: of `CORES`.
+        threads: whether the CPU runs the kernels, and may do so on several threads.
+    """
+
+    def __init__(self, interface: str | None = None, *, threads: bool = False) -> None:
         self._core = CORES[interface or ""]
+        self._memory = _SHARED if threads else ()
 
     object_format = "o"  # what export_library is to write
 
@@ -133,7 +149,7 @@ class Linker:
             raise ToolchainError(f"{wanted.name} or wasm-ld is not here. Type: {wanted.fix}")
         exports = [f"--export={name}" for name in wanted.exports]
         # The script gives what is missing then.
-        flags = [*_FLAGS, *exports, *(["--allow-undefined"] if exports else [])]
+        flags = [*_FLAGS, *self._memory, *exports, *(["--allow-undefined"] if exports else [])]
         command = [linker, *flags, *options, str(core), *objects, "-o", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -16,6 +16,7 @@ LIMITS = (
     "max_slowdown",
     "prefill_chunk",
     "prefix_cache",
+    "threads",
 )
 
 

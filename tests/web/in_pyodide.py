@@ -76,7 +76,7 @@ Path("/models/none/wherry.json").write_text("{}")
 none = AsyncMLCEngine("/models/none")
 out["none"] = await failure(none.completions.create(prompt="a"))
 try:
-    MLCEngine("/models/demo", threads=2)
+    MLCEngine("/models/demo", pack_dir="/packed")
 except TypeError as error:
     out["option"] = str(error)
 except ToolchainError as error:

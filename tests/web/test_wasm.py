@@ -190,7 +190,7 @@ def test_errors_in_python_are_those_of_its_other_engine(told_by_python):
     kind, words, param = told_by_python["wrong"]
     assert (kind, param) == ("RequestError", "temperature"), words
     assert told_by_python["none"][0] == "ArtifactError"
-    assert "unknown options threads" in told_by_python["option"]
+    assert "unknown options pack_dir" in told_by_python["option"]
     # Node may have what waiting takes, or not.
     assert told_by_python["sync"] == "waited" or "AsyncMLCEngine" in told_by_python["sync"]
 

@@ -1,8 +1,12 @@
 // TVM's run time for a page, of the wheel's sources: tvm-ffi, the Relax VM, the CPU and memory.
 //
 // Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
-// thread pools. What these sources expect of a process and a page has not is defined here.
+// pools of threads (threads.cc is ours). What these sources expect of a process and a page has not
+// is defined here.
+#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
+#include <tvm/ffi/string.h>
+#include <tvm/runtime/c_backend_api.h>
 
 #include <string>
 
@@ -22,9 +26,15 @@
 #include "src/ffi/init_once.cc"
 #include "src/ffi/object.cc"
 #include "src/ffi/tensor.cc"
+#include "threads.h"
 // The run time
 #include "src/runtime/cpu_device_api.cc"
+// Tasks of kernels call these two, which are guarded below.
+#define TVMBackendAllocWorkspace AllocWorkspaceAlone
+#define TVMBackendFreeWorkspace FreeWorkspaceAlone
 #include "src/runtime/device_api.cc"
+#undef TVMBackendAllocWorkspace
+#undef TVMBackendFreeWorkspace
 #include "src/runtime/file_utils.cc"
 #include "src/runtime/memory/memory_manager.cc"
 #include "src/runtime/tensor.cc"
@@ -48,12 +58,22 @@ void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 extern "C" {
 
-// A page's thread computes alone.
-int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int) {
-  TVMParallelGroupEnv alone{nullptr, 1};
-  return task(0, &alone, closure);
+void* TVMBackendAllocWorkspace(int device, int id, uint64_t bytes, int code, int bits) {
+  const wherry::page::MemoryLock lock;
+  return AllocWorkspaceAlone(device, id, bytes, code, bits);
 }
 
-int TVMBackendParallelBarrier(int, TVMParallelGroupEnv*) { return 0; }
+int TVMBackendFreeWorkspace(int device, int id, void* data) {
+  const wherry::page::MemoryLock lock;
+  return FreeWorkspaceAlone(device, id, data);
+}
 
 }  // extern "C"
+
+// Where the core says for how many threads it launches.
+TVM_FFI_STATIC_INIT_BLOCK() {
+  tvm::ffi::reflection::GlobalDef().def(
+      "runtime.config_threadpool", [](int, int threads, const tvm::ffi::Array<tvm::ffi::String>&) {
+        wherry::page::use_threads(threads);
+      });
+}

@@ -1,5 +1,5 @@
 /** The page: two views of one engine, which runs in a worker. */
-import { ModelCache } from "../src/index.js";
+import { ModelCache, type ModelInfo } from "../src/index.js";
 import { ChatView } from "./chat_view.js";
 import { type OfferedModel, offeredModels } from "./catalog.js";
 import { byId, describe, say } from "./dom.js";
@@ -86,7 +86,7 @@ function look(session: Session, chat: ChatView, engine: EngineView): void {
         if (due) engine.tick(stats);
         engine.show(stats);
         describe(byId("numbers"), [
-          ["runs on", model.device === "webgpu" ? "GPU" : "CPU"],
+          ["runs on", placeOf(model)],
           ["speed", chat.lastSpeed ? speed(chat.lastSpeed) : "–"],
           ["memory", bytes(stats.deviceBytes + stats.memoryBytes)],
           ["cache", percent(stats.pagesTotal - stats.pagesFree, stats.pagesTotal)],
@@ -96,6 +96,11 @@ function look(session: Session, chat: ChatView, engine: EngineView): void {
       () => undefined, // it was unloaded meanwhile
     );
   }, LOOK_MS);
+}
+
+function placeOf({ device, threads }: ModelInfo): string {
+  if (device === "webgpu") return "GPU";
+  return threads > 1 ? `CPU, ${threads} threads` : "CPU";
 }
 
 void start();

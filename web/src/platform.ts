@@ -3,6 +3,7 @@ interface Platform {
   readonly navigator?: {
     readonly storage?: StorageManager;
     readonly gpu?: GPU;
+    readonly hardwareConcurrency?: number;
   };
   readonly caches?: CacheStorage;
   readonly FileSystemFileHandle?: typeof FileSystemFileHandle;

@@ -61,6 +61,7 @@ const DEFAULTS: CoreParams = {
 /** A core that writes what a script says: requests, batches, aborts and failures as the real one. */
 export class ScriptedCore implements Core {
   readonly metadata;
+  readonly threads = 1;
   /** Requests as they were added. */
   readonly added: { prompt: readonly number[]; params: CoreParams }[] = [];
   /** The next step fails with it, and so does every later call. */

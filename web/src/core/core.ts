@@ -38,6 +38,8 @@ export interface EngineConfig {
   max_drafts?: number; // tokens guessed ahead for a request that does not say
   max_slowdown?: number; // of a running request's step, by prompts' chunks
   max_step_seconds?: number; // of a step, by prompts' chunks; 0: no bound
+  /** Of the CPU; default: one. More than one only where memory is shared, and this thread may wait. */
+  threads?: number;
 }
 
 export interface CoreProgress {
@@ -72,6 +74,8 @@ export interface Metadata {
 
 export interface Core {
   readonly metadata: Metadata;
+  /** Of the CPU. */
+  readonly threads: number;
   paramsDefault(): CoreParams;
   /** Queues a request. @throws CoreError invalid_argument */
   add(id: number, tokens: Int32Array, params: CoreParams, mask?: CoreMask): void;
@@ -89,6 +93,7 @@ export interface Core {
 }
 
 const EVENTS = 64; // that one call hands out
+const MOST_THREADS = 64;
 
 class WasmCore implements Core {
   private readonly events: number;
@@ -109,6 +114,10 @@ class WasmCore implements Core {
     if (this.events === 0 || this.count === 0) {
       throw new CoreError("out_of_memory", "no memory for the records of events");
     }
+  }
+
+  get threads(): number {
+    return this.instance.threads;
   }
 
   paramsDefault(): CoreParams {
@@ -138,7 +147,9 @@ class WasmCore implements Core {
     this.stepping = true;
     try {
       this.gpu?.beginStep();
-      instance.check(instance.exports.wherry_engine_launch(this.engine));
+      const status = instance.exports.wherry_engine_launch(this.engine);
+      instance.throwFailure();
+      instance.check(status);
       if (this.gpu !== undefined) await this.settled(this.gpu);
       return this.collect();
     } catch (thrown) {
@@ -167,6 +178,7 @@ class WasmCore implements Core {
     }
     this.ended = new CoreError("aborted", "this core was destroyed");
     this.gpu?.destroy();
+    this.instance.end();
   }
 
   /** Carries out what the step asked the device for, until nothing more is wanted of it. */
@@ -255,17 +267,26 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
   };
   // Pipelines are built once: the first steps are no measure of those that follow.
   const now = (): number => performance.now() - (gpu?.buildMs ?? 0);
-  const instance = await Instance.create(wasm as Uint8Array<ArrayBuffer>, imports, now);
+  const { threads = 1, ...engine } = options.engine ?? {};
+  const bytes = wasm as Uint8Array<ArrayBuffer>;
+  const instance = await Instance.create(bytes, imports, now, checkedThreads(threads));
   progress({ phase: "compile", done: 1, total: 1 });
   try {
     const model = await loadModel(instance, `system:${symbols}`, index, options, gpu);
-    const core = await openCore(instance, model, options.engine ?? {}, gpu);
+    const core = await openCore(instance, model, engine, gpu);
     if (signal?.aborted) throw new CoreError("aborted", "loading was aborted");
     return core;
   } catch (thrown) {
     gpu?.destroy();
+    instance.end();
     throw thrown instanceof WebAssembly.RuntimeError ? asEnd(thrown) : thrown;
   }
+}
+
+function checkedThreads(threads: number): number {
+  if (Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS) return threads;
+  const words = `threads is ${threads}; it takes a whole number from 1 to ${MOST_THREADS}`;
+  throw new CoreError("invalid_argument", words);
 }
 
 /** The prefix by which the model in model.wasm is found. */
@@ -294,7 +315,7 @@ async function loadModel(
       args.text(library),
       args.text(index),
       args.text(gpu === undefined ? "cpu" : "webgpu"),
-      args.text('{"threads": 1}'),
+      args.text(JSON.stringify({ threads: instance.threads })),
       out,
     ),
   );
@@ -313,7 +334,7 @@ function onBytes(options: CoreOptions): (done: number, total: number) => void {
 async function openCore(
   instance: Instance,
   model: number,
-  config: EngineConfig,
+  config: Omit<EngineConfig, "threads">,
   gpu: Gpu | undefined,
 ): Promise<Core> {
   const { exports, heap } = instance;

@@ -5,7 +5,7 @@ const WASI = "wasi_snapshot_preview1";
 const NOT_SUPPORTED = 52; // its errno of a function that a page has not
 
 /**
- * Imports of an instance: ours by module, and of WASI a clock; its other functions say that they are
+ * Imports of an instance: ours by module, its memory if that is not its own, and of WASI a clock; its other functions say that they are
  * not supported. There is no file system, and nothing is printed.
  *
  * @param now milliseconds on a clock that only goes forward
@@ -47,7 +47,7 @@ export function importsOf(
   const imports: Record<string, Record<string, WebAssembly.ImportValue>> = {};
   for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
     const known = from === WASI ? (system[name] ?? (() => NOT_SUPPORTED)) : own[from]?.[name];
-    if (kind !== "function" || known === undefined) {
+    if ((kind !== "function" && kind !== "memory") || known === undefined) {
       throw new CoreError("incompatible", `model.wasm imports ${from}.${name}, which is not known`);
     }
     (imports[from] ??= {})[name] = known;

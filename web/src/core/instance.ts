@@ -3,15 +3,18 @@ import { importsOf } from "./imports.js";
 import { Masks } from "./masks.js";
 import { Arguments, Heap } from "./memory.js";
 import { EVENT, PARAMS, STATS } from "./records.js";
+import { canShareMemory, memoryImport, ownMemory, sharedMemory, withSharing } from "./shared_memory.js";
+import { Threads } from "./threads.js";
 
 /** The C ABI of engine/include/wherry.h and web/core/page.cc, as far as it is called here. */
 interface Exports {
-  memory: WebAssembly.Memory;
+  memory?: WebAssembly.Memory;
   _initialize(): void;
   wherry_page_allocate(bytes: number): number;
   wherry_page_free(at: number): void;
   wherry_page_size(record: number): number;
   wherry_page_mask(mask: number): number;
+  wherry_page_pool(): number;
   wherry_last_error(): number;
   wherry_loader_create(
     lib: number,
@@ -47,27 +50,24 @@ interface Exports {
 
 /** One instance of model.wasm: the core and one compiled model. */
 export class Instance {
-  readonly heap: Heap;
-  readonly masks: Masks;
-
   private constructor(
     readonly exports: Exports,
-    heap: Heap,
-    masks: Masks,
-  ) {
-    this.heap = heap;
-    this.masks = masks;
-  }
+    readonly heap: Heap,
+    readonly masks: Masks,
+    private readonly helpers: Threads | undefined,
+  ) {}
 
   /**
    * @param gpu the imports of a device, made with the instance's memory
    * @param now its clock, in milliseconds
+   * @param threads for kernels, this one included; fewer where there are no more
    * @throws CoreError incompatible: the file is not a model of this version
    */
   static async create(
     bytes: Uint8Array<ArrayBuffer>,
     gpu: (heap: () => Heap) => WebAssembly.ModuleImports,
     now: () => number,
+    threads: number,
   ): Promise<Instance> {
     let heap: Heap | undefined;
     const heapOf = (): Heap => {
@@ -75,29 +75,37 @@ export class Instance {
       return heap;
     };
     const masks = new Masks(heapOf);
-    let instance: WebAssembly.Instance;
-    try {
-      const module = await WebAssembly.compile(bytes);
-      const own = { wherry_mask: masks.imports(), wherry_gpu: gpu(heapOf) };
-      instance = await WebAssembly.instantiate(module, importsOf(module, own, heapOf, now));
-    } catch (thrown) {
-      if (thrown instanceof CoreError) throw thrown;
-      throw new CoreError("incompatible", `model.wasm cannot be used: ${String(thrown)}`);
+    const { module, memory, shared } = await compile(bytes, threads > 1);
+    const own = {
+      wherry_mask: masks.imports(),
+      wherry_gpu: gpu(heapOf),
+      ...(memory && { env: { memory } }),
+    };
+    const exports = await instantiate(module, importsOf(module, own, heapOf, now));
+    const instances = memory ?? exports.memory;
+    if (!(instances instanceof WebAssembly.Memory)) {
+      throw new CoreError("incompatible", "model.wasm has no memory");
     }
-    const exports = instance.exports as unknown as Exports;
-    if (!(exports.memory instanceof WebAssembly.Memory)) {
-      throw new CoreError("incompatible", "model.wasm exports no memory");
-    }
-    heap = new Heap(exports.memory);
+    heap = new Heap(instances);
     exports._initialize();
-    [PARAMS, EVENT, STATS].forEach((record, i) => {
-      const has = exports.wherry_page_size(i);
-      if (has !== record.bytes) {
-        const words = `record ${i} has ${has} bytes, this package's ${record.bytes}`;
-        throw new CoreError("incompatible", `model.wasm is of another version: ${words}`);
-      }
-    });
-    return new Instance(exports, heap, masks);
+    checkRecords(exports);
+    const helpers = shared ? await Threads.start(threads, module, instances, heap, exports) : undefined;
+    return new Instance(exports, heap, masks, helpers);
+  }
+
+  /** Threads of kernels, this one included. */
+  get threads(): number {
+    return this.helpers?.count ?? 1;
+  }
+
+  /** @throws RuntimeError: another thread has trapped */
+  throwFailure(): void {
+    this.helpers?.throwFailure();
+  }
+
+  /** Ends its threads; it cannot be called after that. */
+  end(): void {
+    this.helpers?.end();
   }
 
   /** Memory for one call's arguments, given back when it is over. */
@@ -134,4 +142,50 @@ export class Instance {
       return this.heap.view().getUint32(out, true);
     });
   }
+}
+
+/** A module, and the memory that it imports, if it does. */
+interface Compiled {
+  readonly module: WebAssembly.Module;
+  readonly memory: WebAssembly.Memory | undefined;
+  readonly shared: boolean;
+}
+
+async function compile(bytes: Uint8Array<ArrayBuffer>, share: boolean): Promise<Compiled> {
+  const wanted = memoryImport(bytes);
+  try {
+    if (wanted === undefined) {
+      return { module: await WebAssembly.compile(bytes), memory: undefined, shared: false };
+    }
+    const shared = share && canShareMemory() ? sharedMemory(wanted) : undefined;
+    const module = await WebAssembly.compile(withSharing(bytes, wanted, shared !== undefined));
+    return { module, memory: shared ?? ownMemory(wanted), shared: shared !== undefined };
+  } catch (thrown) {
+    throw unusable(thrown);
+  }
+}
+
+async function instantiate(
+  module: WebAssembly.Module,
+  imports: WebAssembly.Imports,
+): Promise<Exports> {
+  try {
+    return (await WebAssembly.instantiate(module, imports)).exports as unknown as Exports;
+  } catch (thrown) {
+    throw unusable(thrown);
+  }
+}
+
+function unusable(thrown: unknown): CoreError {
+  return new CoreError("incompatible", `model.wasm cannot be used: ${String(thrown)}`);
+}
+
+/** @throws CoreError incompatible: its C records are others than this package's */
+function checkRecords(exports: Exports): void {
+  [PARAMS, EVENT, STATS].forEach((record, i) => {
+    const has = exports.wherry_page_size(i);
+    if (has === record.bytes) return;
+    const words = `record ${i} has ${has} bytes, this package's ${record.bytes}`;
+    throw new CoreError("incompatible", `model.wasm is of another version: ${words}`);
+  });
 }

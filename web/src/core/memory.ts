@@ -1,4 +1,7 @@
-/** An instance's memory, seen from outside. Views are made anew: growth detaches the old ones. */
+/**
+ * An instance's memory, seen from outside. Views are made anew: growth detaches the old ones. It may
+ * be shared, and browsers do not decode or encode text there: that goes through copies.
+ */
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -42,7 +45,10 @@ export class Heap {
   }
 
   writeText(text: string, at: number, length: number): number {
-    return encoder.encodeInto(text, this.bytes(at, length)).written;
+    const copy = new Uint8Array(length);
+    const { written } = encoder.encodeInto(text, copy);
+    this.bytes(at, written).set(copy.subarray(0, written));
+    return written;
   }
 }
 

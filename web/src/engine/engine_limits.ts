@@ -1,5 +1,6 @@
 import type { EngineConfig } from "../core/core.js";
 import type { Manifest } from "../weights/manifest.js";
+import { defaultThreads } from "./threads.js";
 
 /**
  * Of a GPU, which the page is drawn by, too, and which browsers and systems take away from who keeps it
@@ -16,7 +17,9 @@ export function engineLimits(
   manifest: Manifest,
   gpu: GPUDevice | undefined,
 ): EngineConfig {
-  if (gpu === undefined) return withCacheSize(limits, manifest, undefined);
+  if (gpu === undefined) {
+    return withCacheSize({ threads: defaultThreads(), ...limits }, manifest, undefined);
+  }
   const given = { max_step_seconds: STEP_SECONDS, ...limits };
   return withCacheSize(given, manifest, gpu.limits.maxStorageBufferBindingSize);
 }

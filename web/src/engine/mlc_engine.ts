@@ -121,6 +121,7 @@ export class MLCEngine implements Engine {
       name,
       source: folder.source,
       device,
+      threads: core.threads,
       context: text.context,
       quantization: manifest.quantization,
       weightBytes: manifest.memory.weights ?? 0,

@@ -53,6 +53,8 @@ export interface ModelInfo {
   /** Where it came from. */
   readonly source: string;
   readonly device: "webgpu" | "wasm";
+  /** Of the CPU, that compute. */
+  readonly threads: number;
   /** Tokens of prompt and output together. */
   readonly context: number;
   readonly quantization: string;
