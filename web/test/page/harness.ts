@@ -1,4 +1,5 @@
 /** What tests call in a page: the package there, with the stores and workers of a real browser. */
+import type { EngineConfig } from "../../src/core/core.js";
 import { MLCEngine, ModelCache } from "../../src/index.js";
 import { findManifest, openCached } from "../../src/weights/cached_folder.js";
 import { filesRead } from "../../src/weights/folder.js";
@@ -69,14 +70,24 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
+interface Told {
+  texts: string[];
+  streamed: string;
+  json: string;
+  left: number;
+  refused: string;
+  threads: number;
+}
+
 /** What a model says, greedily, with its engine in a place; and what of it is at work at the end. */
 async function answer(
   place: Place,
   url: string,
   contents: readonly string[],
-): Promise<{ texts: string[]; streamed: string; json: string; left: number; refused: string }> {
+  limits: EngineConfig = {},
+): Promise<Told> {
   const engine = await engineIn(place);
-  await engine.load(url, { name: "demo" });
+  const { threads } = await engine.load(url, { name: "demo", limits });
   const asked = (content: string): { messages: { role: "user"; content: string }[] } => ({
     messages: [{ role: "user", content }],
   });
@@ -107,7 +118,8 @@ async function answer(
   await engine.dispose();
   const texts = whole.map(({ choices }) => choices[0]?.message.content ?? "");
   const json = held.choices[0]?.message.content ?? "";
-  return { texts, streamed, json, left: openRequests + pagesTotal - pagesFree, refused };
+  const left = openRequests + pagesTotal - pagesFree;
+  return { texts, streamed, json, left, refused, threads };
 }
 
 const harness = { answer, bytesKept, damageChunks, fetched, removed };

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
+import { defaultThreads } from "../../src/engine/threads.js";
 import { CHUNK } from "../../src/weights/kept_file.js";
 import { type Files, folder, FolderServer } from "../model_folder.js";
 import { launched } from "./browser.js";
@@ -36,11 +37,12 @@ function filesOf(place: string, prefix = ""): Files {
 }
 
 /** Open the harness beside some files. */
-async function open(files: Files, init?: () => void): Promise<void> {
+async function open(files: Files, init?: () => void, { isolated = false } = {}): Promise<void> {
   const html = Uint8Array.from(Buffer.from(PAGE));
   server = await FolderServer.start(
     new Map([...files, ...filesOf(HARNESS), ["index.html", html] as const]),
   );
+  server.isolated = isolated;
   context = await browser.newContext();
   if (init) await context.addInitScript(init);
   page = await context.newPage();
@@ -146,6 +148,27 @@ describe("an engine", () => {
       assert.match(found.json, /^\{"n": [45]\}$/);
       assert.equal(found.left, 0);
       assert.equal(found.refused, "RequestError");
+      assert.equal(found.threads, 1);
     });
   }
+});
+
+describe("an engine in an isolated page", () => {
+  before(() => open(filesOf(MODEL, "models/demo/"), undefined, { isolated: true }));
+  after(close);
+
+  it("has several threads in a worker, and answers as with one", async () => {
+    const url = `${server.url}models/demo/`;
+    const contents = ["What is the capital of France?", "Tell me a story about a fox."];
+    const alone = await call("answer", "worker", url, contents, { threads: 1 });
+    assert.equal(alone.texts[0], "Paris is the capital of France.");
+    for (const threads of [2, 3]) {
+      const found = await call("answer", "worker", url, contents, { threads });
+      assert.deepEqual(found, { ...alone, threads });
+    }
+    const { threads } = await call("answer", "worker", url, contents);
+    assert.equal(threads, defaultThreads(await page.evaluate(() => navigator.hardwareConcurrency)));
+    const here = await call("answer", "page", url, contents, { threads: 2 });
+    assert.deepEqual(here, alone); // it may not wait
+  });
 });

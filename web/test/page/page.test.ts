@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
+import { defaultThreads } from "../../src/engine/threads.js";
 import { launched } from "./browser.js";
 import { DemoPage, PHONE, WIDE } from "./demo_page.js";
 
@@ -34,7 +35,10 @@ describe("the page", () => {
     assert.match(await demo.ask("What is the capital of France?"), /Paris/);
     assert.match(await demo.foot(), /\d+ tokens · .*tokens\/s/);
     assert.match(await page.locator("#said").innerText(), /Paris/); // for who hears the page
-    assert.equal(await demo.number("runs on"), "CPU");
+    const processors = await page.evaluate(() => navigator.hardwareConcurrency);
+    const threads = defaultThreads(processors);
+    const expected = threads > 1 ? `CPU, ${threads} threads` : "CPU";
+    assert.equal(await demo.number("runs on"), expected); // in an isolated page
   });
 
   it("shows text as it comes, and stops by a key", async () => {
