@@ -1,7 +1,8 @@
-"""Pages without WebGPU, and Node: the CPU's kernels in WebAssembly with 128-bit SIMD, one thread.
+"""Pages without WebGPU, and Node: the CPU's kernels in WebAssembly with 128-bit SIMD.
 
-WebAssembly has no fused multiply-add and no float16, and its arithmetic is IEEE's in one order: a
-row has the same bits in every browser.
+They run on several threads where a page may share memory with its workers, on one elsewhere; one
+model.wasm is for both. WebAssembly has no fused multiply-add and no float16, and its arithmetic is
+IEEE's in one order: a row has the same bits in every browser, on any number of threads.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class AsyncMLCEngine:
             variants, of which the first that this device can run is taken; or a folder of Python's
             own file system.
         options: context, kv_tokens, max_batch, max_drafts, max_slowdown, prefill_chunk,
-            prefix_cache, progress, as of LoadOptions.
+            prefix_cache, progress, threads, as of LoadOptions.
     """
 
     def __init__(self, model: str | Path | Sequence[str], **options: Any) -> None:

@@ -21,7 +21,7 @@ import {
 import { Tokenizer } from "../src/text/tokenizer.js";
 import type { TokenizerJson } from "../src/text/tokenizer_json.js";
 import { connect, serve } from "../src/worker.js";
-import { type Files, folder } from "./model_folder.js";
+import { type Files, folder, FolderServer } from "./model_folder.js";
 import { type Script, ScriptedCore } from "./scripted_core.js";
 
 const files = folder({ shards: [100] });
@@ -314,7 +314,24 @@ describe("loading", () => {
   });
 
   it("refuses models of other targets", async () => {
-    await assert.rejects(loading(folder({ target: { name: "cuda" }, shards: [] })), ModelError);
+    for (const [name, words] of [
+      ["cuda", /compiled for cuda, which no browser runs\. For browsers: wherry compile/],
+      ["webgpu:web-llm", /compiled for @mlc-ai\/web-llm, which loads it\. For this engine: wherry/],
+    ] as const) {
+      await assert.rejects(loading(folder({ target: { name }, shards: [] })), (error) => {
+        assert.ok(error instanceof ModelError);
+        assert.match(error.message, words);
+        return true;
+      });
+    }
+    const server = await FolderServer.start(folder({ target: { name: "cuda" } }));
+    opened.push({ close: () => server.stop() });
+    const engine = new MLCEngine({ cache: ModelCache.inMemory() });
+    await assert.rejects(engine.load(server.url), ModelError);
+    assert.deepEqual(
+      server.asked.map(({ name }) => name),
+      ["wherry.json"], // no weights
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { type Reply, chatReply, completionReply, joinedDeltas } from "../answer/openai.js";
 import type { Delta } from "../answer/choice.js";
 import { loadCore } from "../core/core.js";
-import { AbortedError, ModelError, RequestError, throwIfAborted } from "../errors.js";
+import { AbortedError, RequestError, throwIfAborted } from "../errors.js";
 import { type Plan, planChat, planCompletion, type ModelText } from "../request/plan.js";
 import type {
   ChatCompletion,
@@ -14,6 +14,7 @@ import type {
 import type { ModelFolder } from "../weights/folder.js";
 import { ModelCache } from "../weights/model_cache.js";
 import type { Answer, Endpoint, Engine, RequestOptions } from "./engine.js";
+import { deviceOf } from "./device.js";
 import { engineLimits } from "./engine_limits.js";
 import { requestAdapter, requestDevice } from "./gpu.js";
 import { type EngineStats, type LoadedModel, modelText } from "./loaded_model.js";
@@ -99,7 +100,7 @@ export class MLCEngine implements Engine {
     { progress, signal, limits = {} }: LoadOptions,
   ): Promise<LoadedModel> {
     const { manifest } = folder;
-    const device = deviceOf(folder);
+    const device = deviceOf(manifest, folder.source);
     const gpu = device === "webgpu" && adapter ? await requestDevice(adapter, manifest) : undefined;
     let core;
     try {
@@ -156,15 +157,6 @@ export class MLCEngine implements Engine {
     };
     return { create } as Endpoint<Request, Whole, Chunk>;
   }
-}
-
-function deviceOf({ manifest, source }: ModelFolder): "webgpu" | "wasm" {
-  const { name } = manifest.target;
-  if (name === "webgpu" || name === "wasm") return name;
-  throw new ModelError(
-    `${source} was compiled for ${name}, which no browser runs. ` +
-      "Compile it for one: wherry compile MODEL --target webgpu -o DIR",
-  );
 }
 
 async function* chunks<Whole, Chunk>(

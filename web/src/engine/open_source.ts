@@ -1,6 +1,7 @@
 import { findManifest, openCached, type CachedFolderOptions } from "../weights/cached_folder.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { filesOf, filesOfList, openPicked } from "../weights/picked_folder.js";
+import { deviceOf } from "./device.js";
 import { missingError, missingFeatures } from "./gpu.js";
 import type { ModelSource } from "./options.js";
 
@@ -8,7 +9,8 @@ import type { ModelSource } from "./options.js";
  * Open what a person or a program names.
  *
  * @param adapter the GPU; undefined if there is none.
- * @throws MissingFeatureError if this device runs none of the variants; and all that opening throws.
+ * @throws ModelError if one of them is for no browser, before anything else of it is fetched;
+ *   MissingFeatureError if this device runs none of the variants; and all that opening throws.
  */
 export async function openSource(
   source: ModelSource,
@@ -62,6 +64,7 @@ async function firstThatRuns(
   const missing: string[] = [];
   for (const url of urls) {
     const found = await findManifest(url, options);
+    deviceOf(found.manifest, url);
     const here = missingFeatures(found.manifest, adapter);
     if (here.length === 0) return openCached(found, options);
     missing.push(...here);
