@@ -104,19 +104,14 @@ export interface Mischief {
 }
 
 /** Serves a folder on a port of its own. */
-const ISOLATION = {
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cross-Origin-Embedder-Policy": "require-corp",
-};
-
 export class FolderServer {
   /** What goes wrong, by file. */
   readonly mischief = new Map<string, Mischief>();
   /** What was asked for: name and offset. */
   readonly asked: { name: string; from: number }[] = [];
   ranges = true;
-  /** Whether its pages may share memory with their workers. */
-  isolated = false;
+  /** With every answer. */
+  headers: Readonly<Record<string, string>> = {};
   url = "";
   files: Files;
   readonly #server: Server;
@@ -154,7 +149,7 @@ export class FolderServer {
     response.writeHead(from > 0 ? 206 : 200, {
       "Content-Length": bytes.length - from,
       "Content-Type": TYPES[extname(name)] ?? "application/octet-stream",
-      ...(this.isolated && ISOLATION),
+      ...this.headers,
     });
     const body = Buffer.from(bytes.subarray(from));
     if (mischief?.kind === "stall") {

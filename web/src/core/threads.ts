@@ -66,8 +66,8 @@ export class Threads {
   ) {}
 
   /**
-   * Start up to `count` threads, the core's own included. Where no worker can be started, by the
-   * page's Content-Security-Policy for one, there are fewer.
+   * Start up to `count` threads, the core's own included. There are fewer where no worker can be
+   * started, by the page's Content-Security-Policy for one, or where there is no memory for its stack.
    */
   static async start(
     count: number,
@@ -79,12 +79,16 @@ export class Threads {
     const pool = exports.wherry_page_pool();
     const started: Thread[] = [];
     for (let i = 1; i < count; i++) {
-      const stack = exports.wherry_page_allocate(STACK_BYTES);
-      const thread = stack === 0 ? undefined : newThread();
+      const thread = newThread();
       if (thread === undefined) break;
+      const stack = exports.wherry_page_allocate(STACK_BYTES);
+      if (stack === 0) {
+        thread.end();
+        break;
+      }
+      started.push(thread);
       // It grows down, from an address that 16 divides.
       thread.send({ module, memory, stack: (stack + STACK_BYTES) & ~15, pool });
-      started.push(thread);
     }
     const first = await Promise.all(started.map((thread) => thread.first));
     const ready = started.filter((_, i) => first[i] === "");
