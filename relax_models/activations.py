@@ -45,7 +45,7 @@ def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimF
     x = te.placeholder((n, 2 * dim if gated else dim), dtype, "x")
 
     def element(i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
-        y = _formula(x[i, j].astype("float32"), kind)
+        y = formula(x[i, j].astype("float32"), kind)
         return (y * x[i, j + dim].astype("float32") if gated else y).astype(dtype)
 
     y = te.compute((n, dim), element, "y")
@@ -63,7 +63,8 @@ def clipped(x: Tensor, limit: float) -> Tensor:
     return op.tensor_expr_op(compute, "clipped", [x])
 
 
-def _formula(x: Any, kind: Activation) -> Any:
+def formula(x: Any, kind: Activation) -> Any:
+    """The expression of an activation, float32."""
     if kind == "silu":
         return x * tirx.sigmoid(x)
     if kind == "gelu":

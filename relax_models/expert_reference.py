@@ -14,7 +14,9 @@ from tvm.script import tirx as T
 
 from wherry.tags import tag
 
-Gate = Literal["silu", "clamped"]
+from .activations import formula
+
+Gate = Literal["silu", "gelu_tanh", "clamped"]
 LEAST = -3.0e38  # below every score
 
 
@@ -293,6 +295,8 @@ def expert_linear(
 def _gated(spec: Mapping[str, Any], gate: Any, up: Any) -> Any:
     if spec["gate"] == "silu":
         return gate * tirx.sigmoid(gate) * up
+    if spec["gate"] == "gelu_tanh":
+        return formula(gate, "gelu_tanh") * up
     limit, alpha = (tirx.const(spec[name], "float32") for name in ("limit", "alpha"))
     gate = tirx.min(gate, limit)
     up = tirx.max(tirx.min(up, limit), -limit)

@@ -8,6 +8,7 @@ describe the batch are those of `forward`, see ARCHITECTURE.md.
 from __future__ import annotations
 
 from functools import cache
+from typing import Literal
 
 from tvm import tirx
 from tvm.script import tirx as T
@@ -36,6 +37,16 @@ def page_shape(
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
     return (planes, kv_heads, page_size, head_dim)
+
+
+Given = Literal["both", "keys", "none"]
+"""What of keys and values stands behind the queries of qkv: both; keys, which are the values, too
+(before norm and rotation); or nothing: another layer has written the pages."""
+
+
+def qkv_heads(heads: int, kv_heads: int, kv: Given) -> int:
+    """Heads of qkv."""
+    return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
 
 
 def _whole(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
@@ -72,17 +83,20 @@ def rope_append(
     page_size: int,
     qk_norm_eps: float | None = None,
     norm_last: bool = False,
+    v_norm: bool = False,
+    kv: Given = "both",
     dtype: str = "float32",
     kv_dtype: str = "float32",
     planes: int = 2,
 ) -> tirx.PrimFunc:
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
-    (qkv dtype [n, h+2g, e], positions, sequences, page_indptr, page_ids,
+    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids,
     [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
     With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3); with
-    `norm_last` after it (HunYuan), which differs by the norm's weights alone.
+    `norm_last` after it (HunYuan), which differs by the norm's weights alone; with `v_norm` each V
+    head, too, without weights (Gemma 4). `kv`: see `Given`.
     The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
     cosine and sine multiplied by `scaling` (YaRN's attention factor).
     """
@@ -91,6 +105,9 @@ def rope_append(
     freqs = list(inv_freq)
     normed = qk_norm_eps is not None
     eps = qk_norm_eps or 0.0
+    width = qkv_heads(h, g, kv)
+    first_value = h + g if kv == "both" else h
+    keys, values = (0 if kv == "none" else g), (0 if kv == "none" else g)
 
     first = not norm_last
 
@@ -152,7 +169,7 @@ def rope_append(
                 y = T.sblock_alloc_buffer((e,), "float32")
                 total = T.sblock_alloc_buffer((1,), "float32")
                 _store(freq, freqs)
-                for head in T.serial(h + g):
+                for head in T.serial(h + keys):
                     for k in T.serial(e):
                         x[k] = T.Cast("float32", qkv[i, head, k])
                     if normed:
@@ -191,9 +208,15 @@ def rope_append(
                             y,
                             total,
                         )
-                for head in T.serial(g):
+                for head in T.serial(values):
                     for k in T.serial(e):
-                        y[k] = T.Cast("float32", qkv[i, h + g + head, k])
+                        y[k] = T.Cast("float32", qkv[i, first_value + head, k])
+                    if v_norm:
+                        total[0] = T.float32(0)
+                        for k in T.serial(e):
+                            total[0] = total[0] + y[k] * y[k]
+                        for k in T.serial(e):
+                            y[k] = y[k] * T.rsqrt(total[0] / T.float32(e) + T.float32(eps))
                     append_value(
                         pages,
                         page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
@@ -218,7 +241,7 @@ def rope_append(
             q_out: T.handle,
         ):
             n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
-            QKV = T.match_buffer(qkv, (n, h + 2 * g, e), dtype)
+            QKV = T.match_buffer(qkv, (n, width, e), dtype)
             POS = T.match_buffer(positions, (n,), "int32")
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
@@ -240,7 +263,7 @@ def rope_append(
             q_out: T.handle,
         ):
             n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
-            QKV = T.match_buffer(qkv, (n, h + 2 * g, e), dtype)
+            QKV = T.match_buffer(qkv, (n, width, e), dtype)
             POS = T.match_buffer(positions, (n,), "int32")
             SEQ = T.match_buffer(sequences, (n,), "int32")
             PTR = T.match_buffer(page_indptr, (r1,), "int32")
@@ -261,6 +284,8 @@ def rope_append(
             "scaling": scaling,
             "qk_norm_eps": qk_norm_eps,
             "norm_last": norm_last,
+            "v_norm": v_norm,
+            "kv": kv,
             "page_size": page_size,
             "kv_dtype": kv_dtype,
             "planes": planes,

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from .specs import FloatName, LinearSpec, Scheme, _check_positive, _Record
 
 ScoreName = Literal["softmax", "sigmoid", "sparsemixer"]
-GateName = Literal["silu", "clamped"]
+GateName = Literal["silu", "gelu_tanh", "clamped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,8 @@ class RouteSpec(_Record):
 class ExpertLinearSpec(_Record):
     """A linear of each slot with the weights of its expert, [E, N, d] stored as a linear's are.
 
-    With a `gate` a slot's result has the N / 2 columns of silu(left half) * right half; "clamped"
+    With a `gate` a slot's result has the N / 2 columns of silu(left half) * right half, or with
+    "gelu_tanh" of GELU's approximation in place of silu; "clamped"
     (gpt-oss) is min(left, limit) * sigmoid(alpha * that) * (1 + clip(right, -limit, limit)).
     Not `combined`: x [n, d] -> [n * K, width]. Combined: x [n * K, d] -> [n, N], the sum of a row's
     slots times their weights. `routed` false: there is no choice, slot k has expert k, and K = E:

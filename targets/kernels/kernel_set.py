@@ -88,7 +88,7 @@ class KernelSet(Protocol):
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
         """Rotate, append to the cache in place, return q.
 
-        (qkv [n, h + 2g, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
+        (qkv [n, qkv_heads, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
         q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype [P, *page_shape],
         q_out [n, h, e]).
         """

@@ -18,6 +18,9 @@ Scheme = Literal["f32", "f16", "q4", "q8"]
 FloatName = Literal["float16", "float32"]
 CacheName = Literal["float16", "float32", "int8"]
 ActivationName = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
+# What of keys and values stands behind the queries of qkv: both; keys, which are the values, too
+# (as they are before norm and rotation); or nothing, because another layer has written the pages.
+GivenName = Literal["both", "keys", "none"]
 
 _SCHEMES = ("f32", "f16", "q4", "q8")
 _INTEGERS = ("q4", "q8")
@@ -87,6 +90,11 @@ def page_shape(
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
     return (planes, kv_heads, page_size, head_dim)
+
+
+def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
+    """Heads of qkv."""
+    return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
 
 
 def _check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
@@ -252,7 +260,9 @@ class RopeAppendSpec(_Record):
 
     Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
     by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it. With
-    `norm_last` heads are multiplied by the weights of their norm after the rotation.
+    `norm_last` heads are multiplied by the weights of their norm after the rotation. With `v_norm`
+    heads of v are RMS-normed, too, without weights. With `kv` "none" nothing is written, and the
+    weights of k's norm, which are there all the same, are not read.
     """
 
     heads: int  # h
@@ -263,12 +273,18 @@ class RopeAppendSpec(_Record):
     scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
     qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
     norm_last: bool = False
+    v_norm: bool = False
+    kv: GivenName = "both"
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
     planes: int = 2  # of a page: keys and values, or 1: what a token has is both
 
     def __post_init__(self) -> None:
         _check_cache(self)
+        if self.kv not in get_args(GivenName):
+            raise ValueError(f"kv {self.kv!r} is not one of {get_args(GivenName)}")
+        if self.v_norm and (self.qk_norm_eps is None or self.kv == "none" or self.planes == 1):
+            raise ValueError("v_norm needs the norms of q and k, and values of their own")
         if self.norm_last and (self.qk_norm_eps is None or self.scaling != 1.0):
             raise ValueError("norm_last needs a norm, and no scaling, which it would undo")
         if self.rotary_dim % 2 or not 0 <= self.rotary_dim <= self.head_dim:
@@ -283,6 +299,16 @@ class RopeAppendSpec(_Record):
     def page_shape(self) -> tuple[int, int, int, int]:
         """Of a page of the cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+
+    @property
+    def qkv_heads(self) -> int:
+        """Heads of qkv."""
+        return qkv_heads(self.heads, self.kv_heads, self.kv)
+
+    @property
+    def first_value(self) -> int:
+        """The head of qkv that is the first one's value."""
+        return self.heads + (self.kv_heads if self.kv == "both" else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +362,8 @@ class PagedAttentionSpec(_Record):
     scaling: float = 1.0
     qk_norm_eps: float | None = None
     norm_last: bool = False
+    v_norm: bool = False
+    kv: GivenName = "both"
     window: int | None = None
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
@@ -362,6 +390,8 @@ class PagedAttentionSpec(_Record):
             scaling=self.scaling,
             qk_norm_eps=self.qk_norm_eps,
             norm_last=self.norm_last,
+            v_norm=self.v_norm,
+            kv=self.kv,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
             planes=self.planes,

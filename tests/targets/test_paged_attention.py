@@ -27,13 +27,16 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (8, 2, 16, None, "float32", 37, 5.0),  # with a window, and capped scores
     (4, 2, 16, 1e-6, "float16", 300),
     (6, 2, 32, None, "float32", None, None, (0.5, 0.27, 0.13, 0.06, 0.03, 0.01)),  # ALiBi
+    (4, 2, 16, 1e-6, "float32", 37, None, (), True, "both"),  # values are normed
+    (8, 2, 32, 1e-6, "float16", None, None, (), True, "keys"),  # keys are the values
+    (4, 1, 16, 1e-6, "float16", 300, None, (), False, "none"),  # another layer's pages
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes.
 ON = [
     (kind, case)
     for kind in KINDS
-    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5], CASES[7]])
+    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5], CASES[7], CASES[9]])
 ]
 
 
@@ -69,8 +72,23 @@ def table_of(batch, most=MOST_SLOTS):
 
 
 class Kernel:
-    def __init__(self, build, h, g, e, eps, dtype, window=None, softcap=None, slopes=(), pages=90):
+    def __init__(
+        self,
+        build,
+        h,
+        g,
+        e,
+        eps,
+        dtype,
+        window=None,
+        softcap=None,
+        slopes=(),
+        v_norm=False,
+        kv="both",
+        pages=90,
+    ):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
+        self.v_norm, self.kv = v_norm, kv
         self.rest = (window, softcap, slopes)
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
@@ -87,7 +105,10 @@ class Kernel:
             window=window,
             softcap=softcap,
             slopes=slopes,
+            v_norm=v_norm,
+            kv=kv,
         )
+        self.width = spec.rope().qkv_heads
         self.kernel = KERNELS.paged_attention(spec)
         self.call = build(self.kernel.compute)
         rng = np.random.default_rng(h + e)
@@ -112,8 +133,13 @@ class Kernel:
         return reference(q, batch, pages, self.e**-0.5, *self.rest)
 
     def rows(self, seed, n):
-        shape = (n, self.h + 2 * self.g, self.e)
+        shape = (n, self.width, self.e)
         return np.random.default_rng(seed).standard_normal(shape).astype(self.dtype)
+
+    def values(self, qkv):
+        """What the pages should have of rows, [n, g, e]."""
+        v = qkv[:, -self.g :].astype("float64")
+        return v / np.sqrt((v**2).mean(-1, keepdims=True) + self.eps) if self.v_norm else v
 
     def close(self, got, expected):
         np.testing.assert_allclose(got, expected, **CLOSE[self.dtype])
@@ -151,7 +177,10 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
     batch = make_batch([(0, length, table)])
     whole, pages = kernel(qkv, batch, kernel.pages)
     kernel.close(whole, kernel.expected(qkv, batch, pages))
-    assert not np.array_equal(pages, kernel.pages)
+    assert np.array_equal(pages, kernel.pages) == (kernel.kv == "none")
+    if kernel.kv != "none":
+        held = np.moveaxis(pages[table, 1], 1, 2).reshape(-1, kernel.g, kernel.e)
+        kernel.close(held[:length], kernel.values(qkv))
 
     others = [(20, 1, [70, 71]), (3, 4, [72])]
     rubbish = kernel.pages

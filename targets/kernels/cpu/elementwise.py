@@ -72,7 +72,7 @@ def _silu(x: Any, lanes: int, isa: Isa, steepness: Any = None) -> Any:
     return x / (v.splat(1.0, lanes) + v.exp(minus, lanes, isa.fma))
 
 
-def _gelu_tanh(x: Any, lanes: int, isa: Isa) -> Any:
+def gelu_tanh(x: Any, lanes: int, isa: Isa) -> Any:
     """X / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
     twice = 2 * math.sqrt(2 / math.pi)
     cubic = v.fma(x * x, v.splat(0.044715 * twice, lanes), v.splat(twice, lanes), lanes, isa.fma)
@@ -110,7 +110,7 @@ def _relu2(x: Any, lanes: int, isa: Isa) -> Any:
 _FORMULAS = {
     "silu": _silu,
     "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh": gelu_tanh,
     "relu": _relu,
     "relu2": _relu2,
 }

@@ -18,6 +18,7 @@ from wherry.targets.kernels.expert_specs import ExpertLinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
+from .elementwise import gelu_tanh
 from .expert_layout import pack_experts, packed_shapes, units
 from .function import Parameter, prim_func
 from .int8_dot import int8_dot
@@ -184,6 +185,8 @@ class _Emitter:
         T.buffer_store(self.b["y"], y, [slot, v.span(column, lanes)])
 
     def _gated(self, gate: Any, up: Any, lanes: int) -> Any:
+        if self.spec.gate == "gelu_tanh":
+            return gelu_tanh(gate, lanes, self.isa) * up
         one, alpha = v.splat(1.0, lanes), v.splat(0.0, lanes) - gate
         if self.spec.gate == "clamped":
             limit, least = (v.splat(s * self.spec.limit, lanes) for s in (1.0, -1.0))

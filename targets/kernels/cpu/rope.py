@@ -37,7 +37,7 @@ def rope_append(spec: RopeAppendSpec, isa: Isa) -> PrimFunc | None:
 
 
 def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
-    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    h, e = spec.heads, spec.head_dim
 
     @script.prim_func(s_tir=True, private=True)
     def rotate(
@@ -51,7 +51,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
     ) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n, r1, p, count = T.int64(), T.int64(), T.int64(), T.int64()
-        X = T.match_buffer(qkv, (n, h + 2 * g, e), "float32")
+        X = T.match_buffer(qkv, (n, spec.qkv_heads, e), "float32")
         Position = T.match_buffer(positions, (n,), "int32")
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
@@ -64,7 +64,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
 
 
 def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
-    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    h, e = spec.heads, spec.head_dim
 
     @script.prim_func(s_tir=True, private=True)
     def rotate_normed(
@@ -80,7 +80,7 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
     ) -> None:
         T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
         n, r1, p, count = T.int64(), T.int64(), T.int64(), T.int64()
-        X = T.match_buffer(qkv, (n, h + 2 * g, e), "float32")
+        X = T.match_buffer(qkv, (n, spec.qkv_heads, e), "float32")
         Position = T.match_buffer(positions, (n,), "int32")
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
@@ -118,10 +118,14 @@ class _Emitter:
         """Emit the kernel for `n` rows."""
         spec = self.spec
         cost = 8 if self.norms else 4
+
+        def pages(row: Any) -> None:
+            self._row_or_page(row, n)
+
         each_row(
             n,
-            cost * (spec.heads + 2 * spec.kv_heads) * spec.head_dim,
-            self._single if spec.head_dim % PAGE else lambda row: self._row_or_page(row, n),
+            cost * spec.qkv_heads * spec.head_dim,
+            self._single if spec.head_dim % PAGE or spec.kv == "none" else pages,
         )
 
     def _row_or_page(self, row: Any, n: Any) -> None:
@@ -144,6 +148,9 @@ class _Emitter:
         with T.sblock("single"):
             T.reads()
             T.writes()
+            if spec.kv == "none":
+                self._queries(row, v.let(self.Position[row]))
+                return
             keys = self._waiting(1)
             page, slot = self._row(row, keys, 0)
             if self.int8:
@@ -202,14 +209,7 @@ class _Emitter:
         spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
         position = v.let(self.Position[row])
         page, slot = v.let(self._page_of(row)), v.let(position % PAGE)
-        cos, sin = _angles(spec, self.isa, position)
-        inverse = None
-        if spec.qk_norm_eps is not None:
-            inverse = head_norms(self.X, row, h + g, spec.qk_norm_eps, self.isa)
-        with T.serial(h) as head, T.sblock("query"):
-            T.reads()
-            T.writes()
-            self._rotate(row, head, self._norm(inverse, head, 0), cos, sin, (self.Q, row, head))
+        cos, sin, inverse = self._queries(row, position)
         with T.serial(g) as head, T.sblock("key"):
             T.reads()
             T.writes()
@@ -225,19 +225,46 @@ class _Emitter:
             T.writes()
             which, first = value_place(self.Pages)
             to = (self.Pages, page, which, head, 0, first + slot * spec.head_dim)
-            self._append(1, page, head, slot, (self.X, row, h + g + head), to)
+            source = spec.first_value + head
+            factor = v.let(inverse[source]) if spec.v_norm else None
+            self._append(1, page, head, slot, (self.X, row, source), to, factor)
         return page, slot
+
+    def _queries(self, row: Any, position: Any) -> tuple[Any, Any, Any]:
+        """Emit a row's q; cos and sin of its position, and what its heads are normed by."""
+        spec = self.spec
+        cos, sin = _angles(spec, self.isa, position)
+        inverse = None
+        if spec.qk_norm_eps is not None:
+            all_heads = spec.v_norm or spec.kv != "both"
+            normed = spec.qkv_heads if all_heads else spec.first_value
+            inverse = head_norms(self.X, row, normed, spec.qk_norm_eps, self.isa)
+        with T.serial(spec.heads) as head, T.sblock("query"):
+            T.reads()
+            T.writes()
+            self._rotate(row, head, self._norm(inverse, head, 0), cos, sin, (self.Q, row, head))
+        return cos, sin, inverse
 
     @staticmethod
     def _norm(inverse: Any, head: Any, which: int) -> tuple[Any, int] | None:
         return None if inverse is None else (inverse[head], which)
 
-    def _append(self, which: int, page: Any, head: Any, slot: Any, source: Any, to: Any) -> None:
-        """Emit a head of the cache, from and to a buffer and where it begins there."""
+    def _append(
+        self,
+        which: int,
+        page: Any,
+        head: Any,
+        slot: Any,
+        source: Any,
+        to: Any,
+        factor: Any = None,
+    ) -> None:
+        """Emit a head of the cache, times a factor; buffers, and where a head begins in them."""
         (x, *at), (out, *place, first) = source, to
 
         def load(start: Any, lanes: int) -> Any:
-            return x[(*at, v.span(start, lanes))]
+            value = x[(*at, v.span(start, lanes))]
+            return value if factor is None else value * v.splat(factor, lanes)
 
         def store(start: Any, lanes: int, value: Any) -> None:
             made = v.cast(value, str(out.dtype), lanes)

@@ -28,7 +28,7 @@ from .splits import SPLIT
 class DecodeTensors:
     """TIR buffers of the fused attention."""
 
-    qkv: Any  # [n, h + 2g, e]
+    qkv: Any  # [n, qkv_heads, e]
     table: Table
     query_indptr: Any  # [r + 1]
     norms: tuple[Load, ...]  # of q and of k, or none
@@ -39,10 +39,17 @@ class DecodeTensors:
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
     """Shared memory of a block of so many heads, beyond that of `attend.bytes_of`."""
-    e_ = spec.head_dim
+    e_, own = spec.head_dim, kv_of_block(spec)
     norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
+    keys = 0 if spec.kv == "none" else 1
+    normed = keys + spec.v_norm
 
-    return lambda heads: 4 * ((heads + 2) * e_ + e_ + norms * (heads + 1))
+    return lambda heads: 4 * ((heads + own + keys) * e_ + norms * (heads + normed))
+
+
+def kv_of_block(spec: PagedAttentionSpec) -> int:
+    """Heads of qkv that a block reads beside its queries: of a key and its value."""
+    return {"both": 2, "keys": 1, "none": 0}[spec.kv]
 
 
 def launch_decode(
@@ -154,9 +161,12 @@ class DecodeBlock:
         self.kv_head = e.let(e.div(first_head, self.group))
         position = tensors.table.position(row)
         self.position = e.let(position if some is None else T.if_then_else(some, position, -1))
-        self.raw = e.shared(((heads + 2) * d,))  # q, k, v as the linear gave them
+        self.width = heads + kv_of_block(spec)  # heads of qkv
+        self.raw = e.shared((self.width * d,))  # q, k, v as the linear gave them
         self.shared = Shared.of(1, heads, d)
-        self.key = e.shared((d,))
+        self.key = None if spec.kv == "none" else e.shared((d,))
+        at = (self.width - 1) * d
+        self.value: Load = lambda k: self.raw[at + k]
 
     def head_of(self, local: Any) -> Any:
         """Index in qkv of head `local` of the block: its query heads, then k, then v."""
@@ -172,7 +182,7 @@ class DecodeBlock:
             index = (self.row, self.head_of(e.div(i, d)), e.mod(i, d))
             T.buffer_store(self.raw, e.load(self.tensors.qkv, *index), [i])
 
-        e.over((self.heads + 2) * d, self.threads, self.thread, load)
+        e.over(self.width * d, self.threads, self.thread, load)
         e.barrier()
 
     def attend_whole(self) -> None:
@@ -180,7 +190,7 @@ class DecodeBlock:
         self._rotate()
         self._append(first=self.position // SPLIT * SPLIT)
         attend = self._attend()
-        attend.whole(self._first_page(), self._begin(), self.position, self.position)
+        attend.whole(self._first_page(), self._begin(), self.position, self._stored())
         attend.divide(
             lambda slot, unit, k, value: e.store(
                 self.tensors.out, value, self.row, self.first_head + unit, k
@@ -192,8 +202,12 @@ class DecodeBlock:
         self._rotate()
         self._append(first)
         attend = self._attend()
-        attend.split(self._first_page(), first, self._begin(), self.position, self.position)
+        attend.split(self._first_page(), first, self._begin(), self.position, self._stored())
         return attend
+
+    def _stored(self) -> Any:
+        """Tokens whose keys and values are read from pages."""
+        return self.position + 1 if self.key is None else self.position
 
     def _begin(self) -> Any:
         return e.let(first_seen(self.spec, self.position))
@@ -202,9 +216,9 @@ class DecodeBlock:
         return e.let(self.tensors.table.first(self.row))
 
     def _attend(self) -> Attend:
-        d = self.spec.head_dim
-        value, dtype = (self.heads + 1) * d, self.spec.kv_dtype
-        own = (lambda k: self.key[k], lambda k: e.kept(dtype, self.raw[value + k]))
+        dtype, own = self.spec.kv_dtype, None
+        if (key := self.key) is not None:
+            own = (lambda k: key[k], lambda k: e.kept(dtype, self.value(k)))
         return Attend(
             self.spec.attention(),
             self.tensors.pages,
@@ -219,15 +233,20 @@ class DecodeBlock:
         )
 
     def _rotate(self) -> None:
-        """Emit q, times the scale of scores, and k, as the cache will hold it."""
+        """Emit q, times the scale of scores, and k, as the cache will hold it; norm v."""
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
-        loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(heads + 1)]
+        made = heads if self.key is None else heads + 1
+        loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(made)]
         rope = spec.rope()
-        weights: list[Load] = []
+        weights: list[Load | None] = []
         if self.tensors.norms:
             q_norm, k_norm = self.tensors.norms
-            weights = [q_norm] * heads + [k_norm]
-            loads = normed(rope, loads, weights, self.thread, self.threads)
+            weights += [*[q_norm] * heads, k_norm][:made]
+            values = [self.value] if spec.v_norm else []
+            both = [*loads, *values]
+            weights += [None] * len(values)
+            loads = normed(rope, both, weights, self.thread, self.threads)
+            self.value = loads.pop() if values else self.value
         scale, dtype = e.number(spec.scale), spec.kv_dtype
 
         def query(i: int) -> Callable[[Any, Any], None]:
@@ -236,7 +255,7 @@ class DecodeBlock:
         def key(k: Any, v: Any) -> None:
             T.buffer_store(self.key, e.kept(dtype, v), [k])
 
-        stores = [*(query(i) for i in range(heads)), key]
+        stores = [*(query(i) for i in range(heads)), key][:made]
 
         def rotate(k: Any) -> None:
             rotated(rope, loads, stores, k, self.position, weights)
@@ -249,17 +268,18 @@ class DecodeBlock:
 
         Of the blocks of a KV head, the first.
         """
-        d, value = self.spec.head_dim, (self.heads + 1) * self.spec.head_dim
+        if (key := self.key) is None:
+            return
 
         def store(k: Any) -> None:
             slot = Slot(
                 self.spec.rope(), self.tensors.pages, self.tensors.table, self.row, self.position
             )
-            slot.store(0, self.kv_head, k, self.key[k])
-            slot.store(1, self.kv_head, k, self.raw[value + k])
+            slot.store(0, self.kv_head, k, key[k])
+            slot.store(1, self.kv_head, k, self.value(k))
 
         has = T.And(
             self.position // SPLIT * SPLIT == first, e.mod(self.first_head, self.group) == 0
         )
         has = T.And(has, self.position >= 0)
-        e.when(has, lambda: e.over(d, self.threads, self.thread, store))
+        e.when(has, lambda: e.over(self.spec.head_dim, self.threads, self.thread, store))

@@ -65,7 +65,7 @@ def _silu(x: Any, steepness: Any = None) -> Any:
     return x / (T.float32(1) + T.exp(T.min(minus, T.float32(87))))
 
 
-def _gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: Any) -> Any:
     """X / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
     twice = 2 * math.sqrt(2 / math.pi)
     return _silu(x, e.let(x * e.fma(x * x, e.number(0.044715 * twice), e.number(twice))))
@@ -99,7 +99,7 @@ def _relu2(x: Any) -> Any:
 _FORMULAS: dict[str, Callable[[Any], Any]] = {
     "silu": _silu,
     "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh": gelu_tanh,
     "relu": _relu,
     "relu2": _relu2,
 }

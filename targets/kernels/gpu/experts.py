@@ -19,7 +19,7 @@ from ..expert_specs import ExpertLinearSpec
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec
 from . import emit as e
-from .elementwise import gated
+from .elementwise import gated, gelu_tanh
 from .few_rows import multiply
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan, eight
@@ -120,6 +120,8 @@ class _Linear:
             return sums[0]
         if spec.gate == "silu":
             return gated(*sums)
+        if spec.gate == "gelu_tanh":
+            return gelu_tanh(e.let(sums[0])) * sums[1]
         limit = e.number(spec.limit)
         gate = e.let(T.min(sums[0], limit))
         up = T.max(T.min(sums[1], limit), T.float32(0) - limit) + T.float32(1)

@@ -106,7 +106,7 @@ class GpuKernels:
         return batch_table(spec, self.limits)
 
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
-        """(qkv [n, h + 2g, e], table, query_indptr, norms of q and k if any, pages, out).
+        """(qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out).
 
         None with sinks: rotation and attention are then two.
         """

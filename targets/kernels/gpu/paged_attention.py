@@ -26,7 +26,7 @@ from .splits import needed, pages_of, slots
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
     """See `KernelSet.paged_attention`."""
-    h, g, d = spec.heads, spec.kv_heads, spec.head_dim
+    h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
 
     def emit(b: dict[str, Any], s: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
 
     func = e.prim_func(
         [
-            ("qkv", ("n", h + 2 * g, d), spec.qkv_dtype),
+            ("qkv", ("n", width, d), spec.qkv_dtype),
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *((name, (d,), "float32") for name in names),
@@ -80,7 +80,7 @@ def emit_attention(
 
     def several() -> None:
         rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
-        launch_rope(spec.rope(), limits, rope, n, range(spec.heads + 2 * spec.kv_heads))
+        launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
         launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
 
     e.perhaps(choice.whole, lambda: launch_decode(spec, limits, tensors, n))

@@ -137,7 +137,7 @@ def _compute_qkv(
     words: Words = load
     if _x_fits(spec.attention, limits, work.heads, plan.groups * 32):
         words = _in_shared(plan.groups * 32, load, work)
-    width, across = (work.heads + 2) * d, threads // plan.lanes
+    width, across = work.width * d, threads // plan.lanes
     partial = e.shared((OUTPUTS * threads,))
 
     def store(_row: int, column: Any, sums: list[Any]) -> None:

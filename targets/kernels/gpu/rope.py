@@ -24,7 +24,7 @@ Store = Callable[[Any, Any], None]  # of k and its value
 class RopeTensors:
     """TIR buffers of a rotation with append."""
 
-    qkv: Any  # [n, h + 2g, e]
+    qkv: Any  # [n, qkv_heads, e]
     rows: Rows
     norms: tuple[Load, ...]  # weights of q and of k, or none
     pages: Any
@@ -38,7 +38,7 @@ def threads_of(limits: GpuLimits) -> int:
 
 def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
     """Kernel of `spec`; see `KernelSet.rope_append` for the parameters."""
-    h, g, size = spec.heads, spec.kv_heads, spec.head_dim
+    h, g, size, width = spec.heads, spec.kv_heads, spec.head_dim, spec.qkv_heads
     names = () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -47,13 +47,14 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
         tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"])
         # One launch for q and one for k and v where one takes more tensors than a device allows.
         most = limits.storage_buffers
-        parts = (0, h, h + 2 * g) if names and most and most < 9 else (0, h + 2 * g)
+        some = names and most and most < 9 and width > h
+        parts = (0, h, width) if some else (0, width)
         for first, stop in pairwise(parts):
             launch_rope(spec, limits, tensors, sizes["n"], range(first, stop))
 
     return e.prim_func(
         [
-            ("qkv", ("n", h + 2 * g, size), "float32"),
+            ("qkv", ("n", width, size), "float32"),
             ("positions", ("n",), "int32"),
             ("sequences", ("n",), "int32"),
             ("page_indptr", ("r1",), "int32"),
@@ -95,10 +96,12 @@ def _head(
     )
     e.barrier()
     load: Load = x.__getitem__
-    weights: list[Load] = []
-    if tensors.norms:  # of V too, unused: no branch around barriers
-        weights = [_weight(spec, tensors, head, heads)]
-        (load,) = normed(spec, [load], weights, thread, threads)
+    value = load
+    weights: list[Load | None] = []
+    if tensors.norms:  # of V too, unused without `v_norm`: no branch around barriers
+        weights = [_weight(spec, tensors, head, heads), *([None] if spec.v_norm else [])]
+        load, *plain = normed(spec, [load] * len(weights), weights, thread, threads)
+        value = plain[0] if plain else value
     position = e.let(tensors.rows.position(row))
 
     def query(k: Any) -> None:
@@ -118,19 +121,25 @@ def _head(
             lambda: rotated(
                 spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights
             ),
-            lambda: slot.store(1, head - (h + g), k, x[k]),
+            lambda: slot.store(1, head - (h + g), k, value(k)),
         )
 
+    def both(k: Any) -> None:
+        slot = Slot(spec, tensors.pages, tensors.rows, row, position)
+        rotated(spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights)
+        slot.store(1, head - h, k, value(k))
+
     def store() -> None:
+        append = both if spec.kv == "keys" else cache
         if heads.stop <= h:
             e.over(size, threads, thread, query)
         elif heads.start >= h:
-            e.over(size, threads, thread, cache)
+            e.over(size, threads, thread, append)
         else:
             e.either(
                 head < h,
                 lambda: e.over(size, threads, thread, query),
-                lambda: e.over(size, threads, thread, cache),
+                lambda: e.over(size, threads, thread, append),
             )
 
     # What is computed in vain for a row that has slots is little. A branch around the barriers
@@ -168,23 +177,25 @@ class Slot:
 
 
 def normed(
-    spec: RopeAppendSpec, loads: Sequence[Load], weights: Sequence[Load], thread: Any, threads: int
+    spec: RopeAppendSpec,
+    loads: Sequence[Load],
+    weights: Sequence[Load | None],
+    thread: Any,
+    threads: int,
 ) -> list[Load]:
     """Emit the root mean squares of heads, with `threads_of` threads; the normed heads.
 
-    With `norm_last` without the weights, which `rotated` then is to have.
+    With `norm_last` without the weights, which `rotated` then is to have; values have none.
     """
     assert spec.qk_norm_eps is not None
     inverses = inverses_rms(loads, spec.head_dim, thread, threads, spec.qk_norm_eps)
-    if spec.norm_last:
-        return [
-            lambda k, load=load, inverse=inverse: load(k) * inverse
-            for load, inverse in zip(loads, inverses, strict=True)
-        ]
-    return [
-        lambda k, load=load, weight=weight, inverse=inverse: load(k) * inverse * weight(k)
-        for load, weight, inverse in zip(loads, weights, inverses, strict=True)
-    ]
+
+    def made(load: Load, weight: Load | None, inverse: Any) -> Load:
+        if weight is None or spec.norm_last:
+            return lambda k: load(k) * inverse
+        return lambda k: load(k) * inverse * weight(k)
+
+    return [made(*each) for each in zip(loads, weights, inverses, strict=True)]
 
 
 def rotated(
@@ -193,7 +204,7 @@ def rotated(
     stores: Sequence[Store],
     k: Any,
     position: Any,
-    weights: Sequence[Load] = (),
+    weights: Sequence[Load | None] = (),
 ) -> None:
     """Emit element k of each head after the rotation; beyond `rotary_dim` it passes.
 
@@ -203,7 +214,7 @@ def rotated(
     if spec.norm_last:
         stores = [
             lambda k, v, store=store, weight=weight: store(k, v * weight(k))
-            for store, weight in zip(stores, weights, strict=True)
+            for store, weight in zip(stores, weights, strict=False)  # of values there is no store
         ]
 
     def rotate() -> None:
