@@ -111,12 +111,12 @@ def build_library(
     state = [
         {
             "kind": "paged_kv",
-            "layers": len(group.layers),
-            "shape": list(program.page_shape),
+            "layers": len(own.layers),
+            "shape": list(own.page_shape),
             "dtype": program.kv_dtype,
-            "group": g,
+            "group": own.group,
         }
-        for g, group in enumerate(program.groups)
+        for own in program.state
     ]
     metadata: dict[str, Any] = {
         "schema": 2,

@@ -17,6 +17,7 @@ from tvm.relax.frontend.nn import Tensor, op, spec
 from tvm.relax.frontend.nn.exporter import Exporter
 
 from wherry.models.arch import Architecture, LayerState, Shape
+from wherry.models.layers import EXACT
 from wherry.models.state import Batch, PagedKV, Pages, page_shape
 from wherry.quant.scheme import Scheme
 
@@ -52,12 +53,22 @@ class Group:
 
     @classmethod
     def of(cls, state: tuple[LayerState, ...]) -> tuple[Group, ...]:
-        """The groups of all layers; the one without a window, if there is one, is the first."""
-        assert all(s.kind == "paged_kv" for s in state), "only attention is exported yet"
-        windows = sorted({s.window for s in state}, key=lambda w: (w is not None, w))
-        return tuple(
-            cls(w, tuple(i for i, s in enumerate(state) if s.window == w)) for w in windows
-        )
+        """The groups of all layers; the one without a window, if there is one, is the first.
+
+        Layers that keep nothing, because they read another's pages, are in none.
+        """
+        own = [(i, s.window) for i, s in enumerate(state) if s.kind == "paged_kv"]
+        windows = sorted({window for _, window in own}, key=lambda w: (w is not None, w))
+        return tuple(cls(w, tuple(i for i, window in own if window == w)) for w in windows)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The cache of layers of one group whose pages are alike."""
+
+    group: int
+    layers: tuple[int, ...]
+    page_shape: Shape  # of one page of one layer, see models/state.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +78,10 @@ class Program:
     mod: IRModule
     entries: tuple[str, ...]
     stored: dict[str, str]  # dtype on disk of each parameter, in order
-    page_shape: Shape  # of one page of one layer, see models/state.py
-    groups: tuple[Group, ...]  # of layers; so lie their states
+    groups: tuple[Group, ...]
+    state: tuple[State, ...]  # in the order of the arguments
     kv_dtype: str
     embedding_size: int  # numbers of a hidden state
-
-    @property
-    def layers(self) -> int:
-        """That have pages."""
-        return sum(len(group.layers) for group in self.groups)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -89,21 +95,22 @@ class Program:
         return {name: of[name[0]] + (name[0] == "r") for name in names}
 
 
-def _step(model: Any, entries: tuple[str, ...], groups: tuple[Group, ...]) -> Callable[..., Any]:
+def _step(
+    model: Any, entries: tuple[str, ...], groups: int, state: tuple[State, ...]
+) -> Callable[..., Any]:
     """What is exported: takes plain tensors, calls the model with what it knows."""
     results: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": lambda x: model.logits(x),
         "embed": lambda x: op.astype(x, "float32"),
     }
 
-    order = [layer for group in groups for layer in group.layers]
-    group_of = [g for _, g in sorted((i, g) for g, own in enumerate(groups) for i in own.layers)]
-    arrays = len(sizes(len(groups)))
+    group_of = {layer: own.group for own in state for layer in own.layers}
+    arrays = len(sizes(groups))
 
     def forward(*args: Any) -> Any:
         batch = _batch(list(args[:arrays]))
-        tensors = dict(zip(order, args[arrays:], strict=True))
-        x = model.hidden(batch, PagedKV(batch, [tensors[i] for i in sorted(order)], group_of))
+        pages = dict(zip(group_of, args[arrays:], strict=True))
+        x = model.hidden(batch, PagedKV(batch, pages, group_of))
         made = tuple(results[entry](x) for entry in entries)
         return made if len(made) > 1 else made[0]
 
@@ -124,6 +131,17 @@ def parameters(
     """Names and shapes of the parameters that `entries` have, before any quantization."""
     model = _model(arch, config, entries)
     return {name: tuple(int(d) for d in p.shape) for name, p in model.named_parameters()}
+
+
+def exact_parameters(
+    arch: Architecture, config: Any, entries: tuple[str, ...] = ("forward",)
+) -> frozenset[str]:
+    """Names of those that every scheme stores in float32."""
+    return _exact(_model(arch, config, entries))
+
+
+def _exact(model: Any) -> frozenset[str]:
+    return frozenset(name for name, p in model.named_parameters() if EXACT in p.attrs)
 
 
 def export(
@@ -148,19 +166,18 @@ def export(
         latents_once: whether kernels read a latent as key and value from one place.
     """
     model = _model(arch, config, entries)
+    exact = _exact(model)
     model.to(dtype)
     model = quantize(model, scheme, dtype)
     groups = Group.of(arch.state(config))
-    layers = range(len(arch.state(config)))
+    state = _state(config, groups, kv_dtype, latents_once)
     names = sizes(len(groups))
-    shape = config.attention_shape()
-    planes = 1 if shape.latent and latents_once else 2
-    page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype, planes)
     arguments: list[Any] = [spec.Tensor([size], "int32") for size in names.values()]
-    arguments += [spec.Tensor(["pages", *page], kv_dtype) for _ in layers]
+    pages = [own.page_shape for own in state for _ in own.layers]
+    arguments += [spec.Tensor(["pages", *page], kv_dtype) for page in pages]
     method = spec.MethodSpec(
-        method=_step(model, entries, groups),
-        arg_names=[*names, *(f"state_{i}" for i in layers)],
+        method=_step(model, entries, len(groups), state),
+        arg_names=[*names, *(f"state_{i}" for i in range(len(pages)))],
         arg_specs=arguments,
         param_mode="plain",
         effect_mode="none",
@@ -169,14 +186,30 @@ def export(
     return Program(
         mod=mod,
         entries=entries,
-        stored={name: _stored_dtype(param, scheme) for name, param in params},
-        page_shape=page,
+        stored={n: _stored_dtype(param, scheme, n in exact) for n, param in params},
         groups=groups,
+        state=state,
         kv_dtype=kv_dtype,
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
     )
 
 
-def _stored_dtype(param: nn.Parameter, scheme: Scheme) -> str:
+def _state(
+    config: Any, groups: tuple[Group, ...], kv_dtype: str, latents_once: bool
+) -> tuple[State, ...]:
+    """The caches of all layers that have one; of a group's, alike ones beside each other."""
+    found: dict[tuple[int, Shape], list[int]] = {}
+    for g, group in enumerate(groups):
+        for layer in group.layers:
+            shape = config.attention_shape(layer)
+            planes = 1 if shape.latent and latents_once else 2
+            page = page_shape(shape.kv_heads, shape.head_dim, kv_dtype, planes)
+            found.setdefault((g, page), []).append(layer)
+    return tuple(State(g, tuple(layers), page) for (g, page), layers in found.items())
+
+
+def _stored_dtype(param: nn.Parameter, scheme: Scheme, exact: bool) -> str:
     """A float that the scheme does not quantize is stored as its `float_dtype`."""
+    if exact:
+        return "float32"
     return scheme.float_dtype if param.dtype.startswith("float") else param.dtype

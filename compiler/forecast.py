@@ -17,13 +17,14 @@ from typing import Any
 
 from wherry import settings
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
+from wherry.quant.scheme import EXACT
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 
 from . import hub, source
 from .api import Limits, name_of, with_dtypes
 from .build import build_library
-from .export import export, parameters
+from .export import exact_parameters, export, parameters
 from .load import Described, describe
 from .memory import declared
 
@@ -111,7 +112,12 @@ def forecast(
         for level in (preset, *preset.variants)
     ]
     shapes = parameters(described.arch, described.config, described.entries)
-    tensors = [tensor for n, shape in shapes.items() for tensor in scheme.stored(n, shape)]
+    exact = exact_parameters(described.arch, described.config, described.entries)
+    tensors = [
+        tensor
+        for name, shape in shapes.items()
+        for tensor in (EXACT if name in exact else scheme).stored(name, shape)
+    ]
     return Forecast(
         name=name_of(model),
         described=described,

@@ -27,12 +27,14 @@ def declared(
         program: what the libraries were compiled from.
         page_size: tokens.
     """
-    page = program.layers * bytes_of(program.page_shape, program.kv_dtype)
+    pages = [
+        bytes_of(own.page_shape, program.kv_dtype) for own in program.state for _ in own.layers
+    ]
     weights = [[bytes_of(p["shape"], p["dtype"]) for p in each] for each in params]
     return {
         "weights": max(map(sum, weights)),
         "largest_weight": max(map(max, weights)),
-        "kv_per_token": page // page_size,
-        "kv_layers": program.layers,
+        "kv_per_token": sum(pages) // page_size,
+        "kv_layers": sum(pages) // max(pages),  # where layers differ, in terms of the largest one
         "workspace": workspace,
     }

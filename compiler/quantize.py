@@ -17,8 +17,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.models.expert_reference import Gate, expert_linear
 from wherry.models.experts import Chosen, ExpertLinear
 from wherry.models.layers import Embedding, Unquantized
-from wherry.quant.float import FloatScheme
-from wherry.quant.scheme import Scheme
+from wherry.quant.scheme import EXACT, Scheme
 from wherry.tags import tag
 
 LINEAR = "linear.weight"  # what a scheme is asked about: a matrix of a Linear or an Embedding
@@ -37,8 +36,7 @@ class _Swap(nn.Mutator):
 
     def visit_module(self, name: str, node: nn.Module) -> Any:
         if isinstance(node, Unquantized):
-            whole = FloatScheme(name="unquantized", float_dtype=self.scheme.float_dtype)
-            return StoredLinear(node, whole, self.dtype)
+            return StoredLinear(node, EXACT, self.dtype)
         if isinstance(node, ExpertLinear):
             return StoredExpertLinear(node, self.scheme, self.dtype)
         if isinstance(node, nn.Linear):

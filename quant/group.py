@@ -26,9 +26,6 @@ from .stored import FloatDtype, Shape, StoredTensor, cast
 
 # Weights that one pass of the encoder works on: its temporaries (4 bytes each) fit the L2 cache.
 _BLOCK = 1 << 16
-# A "...router", or a "...gate" with at most so many outputs, is the router of a mixture of experts:
-# tiny, and its choice is not continuous in its weights.
-_ROUTER_OUTPUTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +48,8 @@ class GroupQuant:
         return 32 // self.bits
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Matrices, embeddings and stacks of experts; not biases, norms, or a router."""
-        if not name.endswith(".weight") or len(shape) not in (2, 3):
-            return False
-        if name.endswith("router.weight"):
-            return False
-        return not (name.endswith("gate.weight") and shape[-2] <= _ROUTER_OUTPUTS)
+        """Matrices, embeddings and stacks of experts; not biases or norms."""
+        return name.endswith(".weight") and len(shape) in (2, 3)
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """`q_weight` and `q_scale`, or the parameter itself if it is not quantized."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
-from .float import FLOATS
+from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
@@ -81,6 +81,8 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
+# Of what a model wants as it is, whatever the scheme: routers, whose choices are not continuous.
+EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 def schemes() -> dict[str, Scheme]:

@@ -15,7 +15,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from . import decoder, expert_reference
 from .arch import rename, stack
 from .expert_reference import Gate
-from .layers import GatedMLP, Unquantized
+from .layers import GatedMLP, Unquantized, exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class SparseMLP(nn.Module):
         count = made.routing.experts
         self.router = Unquantized(hidden_size, count, bias=made.biases)
         shape = (count,) if made.bias_axes == 1 else (1, count)
-        self.e_score_correction_bias = nn.Parameter(shape) if made.routing.bias else None
+        self.e_score_correction_bias = exact(shape) if made.routing.bias else None
         self.experts = ExpertBank(hidden_size, made)
         self.shared_experts = (
             GatedMLP(hidden_size, made.shared, bias=made.shared_bias) if made.shared else None

@@ -16,8 +16,23 @@ class Embedding(nn.Embedding):
         return op.matmul(x, op.permute_dims(self.weight))
 
 
+EXACT = "exact"  # attribute of a parameter that every scheme stores in float32
+
+
+def exact(shape: tuple[int, ...]) -> nn.Parameter:
+    """A parameter whose last bits matter."""
+    made = nn.Parameter(shape)
+    made.attrs[EXACT] = True
+    return made
+
+
 class Unquantized(nn.Linear):
-    """A linear whose weight no scheme quantizes: a router, whose choices are not continuous."""
+    """A linear of exact parameters: a router, whose choices are not continuous."""
+
+    def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
+        super().__init__(in_features, out_features, bias=bias)
+        self.weight = exact((out_features, in_features))
+        self.bias = exact((out_features,)) if bias else None
 
 
 class GatedMLP(nn.Module):

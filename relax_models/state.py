@@ -6,7 +6,7 @@ gives the meaning of each batch array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,8 @@ class AttentionShape:
     rope_scaling: float = 1.0  # multiplies cosine and sine
     qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
     norm_last: bool = False  # the norms' weights are multiplied after RoPE
+    v_norm: bool = False  # V heads are RMS-normalised, too, without weights
+    kv: reference.Given = "both"  # what of K and V stands behind Q
     window: int | None = None  # tokens that a row sees, its own included; None: all before it
     softcap: float | None = None  # set: scores become cap * tanh(score / cap)
     latent: bool = False  # keys are the values, too: see latent.py
@@ -77,10 +79,12 @@ class PagedKV:
     A layer's tensor is [pages, *page_shape(...)].
     """
 
-    def __init__(self, batch: Batch, layers: list[Tensor], groups: Sequence[int]) -> None:
-        """Args: `groups`, of each layer, whose pages it has."""
+    def __init__(
+        self, batch: Batch, layers: Mapping[int, Tensor], groups: Mapping[int, int]
+    ) -> None:
+        """Args: `groups`, of each layer that has pages, whose they are."""
         self.batch = batch
-        self.layers = layers
+        self.layers = dict(layers)
         self.groups = groups
 
     def attend(
@@ -93,8 +97,9 @@ class PagedKV:
     ) -> Tensor:
         """Append the rows' K and V to `layer`, then attend.
 
-        qkv [n, (h+2g)*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm. `sinks`:
-        float32 [h], see sinks.py.
+        qkv [n, qkv_heads*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm. `sinks`:
+        float32 [h], see sinks.py. A layer without K and V of its own (`shape.kv` "none") names the
+        one whose pages it reads.
         """
         n, dtype, pages = qkv.shape[0], qkv.dtype, self.layers[layer]
         h, g, e = shape.heads, shape.kv_heads, shape.head_dim
@@ -113,10 +118,12 @@ class PagedKV:
             scaling=shape.rope_scaling,
             qk_norm_eps=shape.qk_norm_eps,
             norm_last=shape.norm_last,
+            v_norm=shape.v_norm,
+            kv=shape.kv,
             planes=planes,
         )
         b = self.batch
-        args = [op.reshape(qkv, (n, h + 2 * g, e))]
+        args = [op.reshape(qkv, (n, reference.qkv_heads(h, g, shape.kv), e))]
         own = b.pages[self.groups[layer]]
         args += [b.positions, b.sequences, own.indptr, own.ids, *(qk_norm or ()), pages]
         q = Tensor.placeholder([n, h, e], dtype)

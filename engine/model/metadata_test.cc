@@ -37,6 +37,17 @@ TEST(reads_a_library) {
   CHECK_EQ(metadata.json, good());
 }
 
+TEST(layers_of_a_group_may_have_pages_of_several_shapes) {
+  Metadata metadata = parse_metadata(good(R"("dtype": "float32"}])",
+                                          R"("dtype": "float32"},
+      {"kind": "paged_kv", "group": 0, "layers": 2, "shape": [2, 1, 16, 32], "dtype": "int8"}])"));
+  CHECK_EQ(metadata.state.size(), 2u);
+  CHECK_EQ(metadata.state[1].group, 0u);
+  CHECK_EQ(metadata.state[1].layers, 2);
+  CHECK((metadata.state[0].shape == std::vector<int64_t>{2, 4, 16, 8}));
+  CHECK((metadata.state[1].shape == std::vector<int64_t>{2, 1, 16, 32}));
+}
+
 TEST(names_what_is_wrong) {
   const char* cases[][3] = {
       {"\"schema\": 2", "\"schema\": 1", "schema 1; this core reads schema 2"},

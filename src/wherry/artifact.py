@@ -115,7 +115,8 @@ class Manifest:
     target: dict[str, Any]
     # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": one of _ACTIVATIONS
     deployment: dict[str, Any]
-    # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers"
+    # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers": how many
+    # times what the largest layer keeps of a token goes into "kv_per_token"
     memory: dict[str, Bytes]
     capabilities: tuple[Text, ...]
     library: FileName  # see library_for

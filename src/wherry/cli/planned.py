@@ -70,8 +70,10 @@ class Facts:
     @property
     def kv_dtype(self) -> str:
         """How keys and values are kept, by the bytes of a number."""
-        shape = self.described.config.attention_shape()
-        numbers = 2 * shape.kv_heads * shape.head_dim * self.declared.memory["kv_layers"]
+        arch, config = self.described.arch, self.described.config
+        kept = [i for i, state in enumerate(arch.state(config)) if state.kind == "paged_kv"]
+        shapes = [config.attention_shape(i) for i in kept]
+        numbers = sum(2 * shape.kv_heads * shape.head_dim for shape in shapes)
         size, rest = divmod(self.declared.memory["kv_per_token"], numbers)
         return {4: "float32", 2: "float16"}.get(0 if rest else size, "int8")
 
