@@ -38,7 +38,7 @@ from wherry.targets.web_toolchain import core_digest
 from . import source
 from .build import Deployment
 from .convert import MARKER, convert, files_of
-from .export import parameters
+from .export import exact_parameters, parameters
 from .load import Described, describe
 from .package import package, repair
 
@@ -122,8 +122,10 @@ def convert_model(
             scheme=scheme.name,
             arch=described.arch,
             parameters=parameters(described.arch, described.config, described.entries),
+            exact=exact_parameters(described.arch, described.config, described.entries),
             head=described.head,
             headless="forward" not in described.entries,
+            part=described.raw if described.is_part else None,
             progress=progress,
             thorough=thorough,
         )

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -36,15 +36,17 @@ from wherry.head import HEAD, Head, to_json
 from wherry.json_file import read_object
 from wherry.locks import making
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
-from wherry.quant.scheme import Scheme, find, finite, store
+from wherry.quant.scheme import EXACT, Scheme, find, finite, store
 
 from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
 from .folder import read_json, side_files
 from .progress import Progress
+from .text_part import others, text_names
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 
+CONFIG = "config.json"
 MARKER = "wherry-weights.json"
 SCHEMA_VERSION = 2  # of MARKER, and of what is written for the same source
 _JOURNAL = ".wherry-convert.json"
@@ -60,11 +62,17 @@ class _Job:
     checkpoint: Checkpoint
     plan: WeightPlan
     scheme: Scheme
+    exact: frozenset[str]  # parameters that are stored in float32
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
     written: Mapping[str, bytes]  # side files of our own making
     key: str  # hash of all that determines the weights
     tokenizer: str  # of what its tokenizer.json was made, if it was
+    skipped: Mapping[str, int]  # tensors of other models than the text's, by their parts
+
+    def scheme_of(self, name: str) -> Scheme:
+        """That of a parameter."""
+        return EXACT if name in self.exact else self.scheme
 
 
 def convert(
@@ -74,8 +82,10 @@ def convert(
     scheme: str,
     arch: Architecture,
     parameters: Mapping[str, Shape],
+    exact: Collection[str] = (),
     head: Head | None = None,
     headless: bool = False,
+    part: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> None:
@@ -92,8 +102,10 @@ def convert(
         scheme: a name that `wherry.quant.scheme.find` knows.
         arch: the model's record, whose weight map is used.
         parameters: our names and unquantized shapes, in the order in which they are stored.
+        exact: of these, the ones that are stored in float32 whatever the scheme.
         head: what is written to wherry-head.json.
         headless: see `wherry.models.arch.plan`.
+        part: config.json of the text model, if `source` has others beside it.
         progress: called after each block of rows, for `what` = "convert".
         thorough: read all that is there, and do not trust what is known to have been whole.
 
@@ -105,7 +117,8 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, find(scheme), arch, parameters, head, headless)
+    how = find(scheme)
+    job = _prepare(source, out, how, arch, parameters, frozenset(exact), head, headless, part)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
     with making(out, f"the weights of {source.name}"):
@@ -117,6 +130,13 @@ def convert(
 
 
 def _run(out: Path, job: _Job, progress: Progress | None) -> None:
+    if job.skipped:
+        parts = ", ".join(f"{name} ({count})" for name, count in sorted(job.skipped.items()))
+        logger.warning(
+            "%s: only the text model is read; tensors of %s are not. Images and sound come later.",
+            job.checkpoint.folder.name,
+            parts,
+        )
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
     total = sum(s.nbytes for s in job.shards)
@@ -157,25 +177,46 @@ def _prepare(
     scheme: Scheme,
     arch: Architecture,
     parameters: Mapping[str, Shape],
+    exact: frozenset[str],
     head: Head | None,
     headless: bool,
+    part: Mapping[str, Any] | None,
 ) -> _Job:
-    config = read_config(arch.config, read_json(source / "config.json"))
+    raw = part or read_json(source / CONFIG)
+    config = read_config(arch.config, raw)
     checkpoint = open_checkpoint(source)
-    made = plan(arch, parameters, checkpoint.shapes, config, headless=headless)
+    shapes = checkpoint.shapes
+    names = {name: name for name in shapes} if part is None else text_names(shapes)
+    alone = {name: shapes[theirs] for name, theirs in names.items()}
+    made = plan(arch, parameters, alone, config, headless=headless).renamed(names)
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # not MXFP4
     read = [piece.name for p in plain for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
-    shards = lay_out([scheme.stored(p.name, p.shape) for p in made.parameters])
+    shards = lay_out(
+        [(EXACT if p.name in exact else scheme).stored(p.name, p.shape) for p in made.parameters]
+    )
     text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if head is None else {HEAD: to_json(head).encode()}
+    if part is not None:
+        written[CONFIG] = (json.dumps(part, indent=2, sort_keys=True) + "\n").encode()
     tokenizer = ""
     if files := older(source):
         tokenizer = fingerprint(files)
         written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(source)
-    return _Job(checkpoint, made, scheme, shards, side_files(source), written, key, tokenizer)
+    return _Job(
+        checkpoint=checkpoint,
+        plan=made,
+        scheme=scheme,
+        exact=exact,
+        shards=shards,
+        side_files=side_files(source),
+        written=written,
+        key=key,
+        tokenizer=tokenizer,
+        skipped=others(shapes, names),
+    )
 
 
 def _made_before(out: Path, tokenizer: str) -> bytes | None:
@@ -301,7 +342,7 @@ def _write_parameter(
     """Encode one parameter into its places in the shard; bytes written to the shard so far."""
     made = job.plan.parameters[index]
     for start, rows in blocks(made, job.checkpoint):
-        for name, array in store(job.scheme, made.name, rows, made.shape).items():
+        for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():
             if not finite(array):
                 raise ModelError(_not_finite(job, made.name, bool(np.isfinite(rows).all())))
             row_bytes = array.nbytes // max(len(rows), 1) if made.shape else 0

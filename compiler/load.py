@@ -14,6 +14,7 @@ from wherry.models.arch import Architecture, read_config
 
 from .folder import read_json
 from .sentence_transformers import head_of
+from .text_part import READ, text_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,9 @@ class Described:
 
     arch: Architecture
     config: Any  # an instance of arch.config
-    raw: dict[str, Any]  # config.json
+    raw: dict[str, Any]  # config.json, or the text model's part of it
     head: Head | None = None  # what it does in place of writing text
+    is_part: bool = False  # the folder has more than the text model
 
     def at(self, context: int) -> Described:
         """The model as it is compiled for sequences of so many tokens."""
@@ -71,13 +73,13 @@ def describe(folder: Path) -> Described:
     Raises:
         ModelError: no such architecture, or a configuration that it cannot be.
     """
-    raw = read_json(folder / "config.json")
+    whole = read_json(folder / "config.json")
+    part = text_part(whole)
+    raw = whole if part is None else part
     name = raw.get("model_type")
     arch = _family(name)
     if arch is None:
-        raise ModelError(
-            f"{folder}/config.json has model_type {name!r}; supported are {', '.join(families())}."
-        )
+        raise ModelError(_unknown(folder, whole, name))
     classes = raw.get("architectures") or []
     if not isinstance(classes, list) or not all(isinstance(c, str) for c in classes):
         raise ModelError(
@@ -85,4 +87,19 @@ def describe(folder: Path) -> Described:
             'of classes, as ["LlamaForCausalLM"].'
         )
     head = read_head(folder) or head_of(folder)
-    return Described(arch, read_config(arch.config, raw), raw, head)
+    return Described(arch, read_config(arch.config, raw), raw, head, part is not None)
+
+
+def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
+    """What to say of a model_type that is not supported."""
+    said = f"{folder}/config.json has model_type {repr(whole.get('model_type'))[:100]}"
+    if name != whole.get("model_type"):
+        said += f", whose text_config has {repr(name)[:100]}"
+    elif isinstance(whole.get("text_config"), dict):
+        return (
+            f"{said}, a text model with others beside it. Only the text models of "
+            f"{', '.join(READ)} are read out of such a folder. If this one's text model computes "
+            "text alone as it does here, save it by itself: transformers' AutoModelForCausalLM, "
+            "then save_pretrained(DIR)."
+        )
+    return f"{said}; supported are {', '.join([*families(), *READ])}."

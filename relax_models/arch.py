@@ -27,6 +27,7 @@ from .weights import (
     transpose,
     unit_rows,
     unpack,
+    unused_in,
 )
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "transpose",
     "unit_rows",
     "unpack",
+    "unused_in",
 ]
 
 StateKind = Literal["paged_kv", "recurrent", "none"]

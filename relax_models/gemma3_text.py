@@ -23,7 +23,16 @@ class Gemma3Config(gemma2.Gemma2Config):
     attn_logit_softcapping: Cap | None = None
     sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # each so-and-so-manieth has none
     local_rope: RopeConfig  # of windowed layers
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 1000000.0}
+    # Of Gemma 3 4B, whose config.json has of its text model what differs from these.
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        "vocab_size": 262208,
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "rope_theta": 1000000.0,
+    }
     IGNORED: ClassVar[tuple[str, ...]] = ("_sliding_window_pattern", "cache_implementation")
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -23,6 +23,7 @@ from .weights import (
     Transpose,
     UnitRows,
     Unpack,
+    UnusedIn,
     Word,
     counterpart,
     fill,
@@ -67,8 +68,8 @@ class ParameterPlan:
     @property
     def rows(self) -> Shape:
         """The shape as pieces go through it."""
-        if len(self.shape) == 3 and (self.stacked or self.unpacked):
-            return (self.shape[0] * self.shape[1], self.shape[2])
+        if self.stacked or (len(self.shape) == 3 and self.unpacked):
+            return (self.shape[0] * self.shape[1], *self.shape[2:])
         return self.shape
 
 
@@ -79,6 +80,15 @@ class WeightPlan:
     parameters: tuple[ParameterPlan, ...]
     dropped: tuple[str, ...] = ()  # checkpoint tensors that no parameter uses
     equal: tuple[tuple[str, str], ...] = ()  # checkpoint tensors that must not differ
+
+    def renamed(self, names: Mapping[str, str]) -> WeightPlan:
+        """The same of a checkpoint that has other names: `names` has theirs."""
+        made = tuple(
+            replace(p, pieces=tuple(replace(piece, name=names[piece.name]) for piece in p.pieces))
+            for p in self.parameters
+        )
+        equal = tuple((names[a], names[b]) for a, b in self.equal)
+        return WeightPlan(made, tuple(names[n] for n in self.dropped), equal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +265,10 @@ class _Planner:
         """Whether `word` says that a tensor is not used."""
         if isinstance(word, Drop):
             return match(word.theirs, name) is not None
+        if isinstance(word, UnusedIn):
+            found = match(word.theirs, name)
+            layer = found[0] if found else ""
+            return layer.isdecimal() and int(layer) in word.layers(self.config)
         if not isinstance(word, SpareLayers) or not (stars := match(word.theirs, name)):
             return False
         first = int(getattr(self.config, "num_hidden_layers", 0))

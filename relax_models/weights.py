@@ -12,8 +12,8 @@ that no word mentions is its own source. Every checkpoint tensor has to be used,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -68,7 +68,8 @@ class Heads:
 
     ours: str
     theirs: str
-    rows: Callable[[Any], tuple[int, int, int]]  # of a configuration: first, stop, all of a head
+    # Of a configuration: first, stop, all of a head. No part of the repr: an address changes.
+    rows: Callable[[Any], tuple[int, int, int]] = field(repr=False)
     transposed: bool  # `ours` is [heads, columns, rows]
 
 
@@ -126,6 +127,14 @@ class SpareLayers:
 
     theirs: str  # its first star is the layer
     count: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedIn:
+    """Tensors of some layers are not used."""
+
+    theirs: str  # its first star is the layer
+    layers: Callable[[Any], Container[int]]  # of a configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +219,7 @@ Word = (
     | Tie
     | Drop
     | SpareLayers
+    | UnusedIn
     | Reorder
 )
 
@@ -295,6 +305,11 @@ def drop(theirs: str) -> Drop:
 def spare_layers(theirs: str, count: str) -> SpareLayers:
     """Name layers that guess further tokens: `spare_layers("model.layers.*.*", "num_mtp")`."""
     return SpareLayers(theirs, count)
+
+
+def unused_in(theirs: str, layers: Callable[[Any], Container[int]]) -> UnusedIn:
+    """Name what some layers have in vain: `unused_in("model.layers.*.k_proj.*", shared)`."""
+    return UnusedIn(theirs, layers)
 
 
 @lru_cache(maxsize=1024)

@@ -207,12 +207,19 @@ def test_small_blocks_give_the_same(tmp_path, source, monkeypatch):
         np.testing.assert_array_equal(array, whole[name])
 
 
-def test_a_block_of_a_wide_gate_is_not_taken_for_a_router(tmp_path, monkeypatch):
-    w = np.random.default_rng(0).standard_normal((300, 32)).astype("f4")
-    source = toy.write_folder(tmp_path / "hf", {"x.gate.weight": w}, **SIZE)
+def test_what_is_exact_keeps_its_bits_whatever_the_scheme(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    w = {name: rng.standard_normal((300, 32)).astype("f4") for name in ("a.weight", "b.weight")}
+    w["bias"] = (1e-9 * rng.standard_normal(300)).astype("f4")  # nothing of it is left in a half
+    source = toy.write_folder(tmp_path / "hf", w, **SIZE)
     monkeypatch.setattr("wherry.compiler.assemble.BLOCK_BYTES", 32 * 4 * 7)
-    state = run(source, tmp_path / "out", parameters={"x.gate.weight": (300, 32)})
-    np.testing.assert_array_equal(state["x.gate.q_weight"], find("q4f16_1").encode(w)["q_weight"])
+    shapes = {name: array.shape for name, array in w.items()}
+    state = run(source, tmp_path / "out", parameters=shapes, exact=("a.weight", "bias"))
+    for name in ("a.weight", "bias"):
+        assert state[name].dtype == np.float32
+        np.testing.assert_array_equal(state[name], w[name])
+    wanted = find("q4f16_1").encode(w["b.weight"])
+    np.testing.assert_array_equal(state["b.q_weight"], wanted["q_weight"])
 
 
 def test_a_tied_copy_has_to_be_equal(tmp_path):

@@ -10,12 +10,15 @@ from wherry.models.arch import (
     concat,
     constant,
     drop,
+    heads,
     plan,
     rename,
     split,
+    stack,
     tie,
     transpose,
     unit_rows,
+    unused_in,
 )
 
 
@@ -167,3 +170,33 @@ def test_a_checkpoint_may_leave_out_what_all_names_begin_with():
     for base in ("model.", ""):
         theirs = {f"{base}a": (2,), "lm_head.weight": (3,)}
         assert pieces(plan(arch(), ours, theirs), "model.a")[0] == [(f"{base}a", 0, 2)]
+
+
+def test_what_a_plan_says_of_itself_is_the_same_in_every_process():
+    """It is part of the key by which converted weights are known: an address is none."""
+    words = heads("k_up.weight", "kv.weight", lambda cfg: (0, 2, 6), transposed=True)
+    made = plan(arch(words), {"k_up.weight": (3, 8, 2)}, {"kv.weight": (18, 8)})
+    assert "k_up.weight" in repr(made) and " at 0x" not in repr(made)
+
+
+def test_tensors_that_some_layers_have_in_vain():
+    words = unused_in("model.layers.*.k_proj.*", lambda cfg: cfg.shared)
+    config = SimpleNamespace(shared=range(2, 4))
+    theirs = {f"model.layers.{i}.k_proj.weight": (4, 4) for i in (0, 2)}
+    ours = {"model.layers.0.k_proj.weight": (4, 4)}
+    assert plan(arch(words), ours, theirs, config).dropped == ("model.layers.2.k_proj.weight",)
+    with pytest.raises(ModelError, match=r"surplus: model.layers.1.k_proj.weight"):
+        plan(arch(words), ours, theirs | {"model.layers.1.k_proj.weight": (4, 4)}, config)
+
+
+def test_vectors_of_heads_become_rows():
+    words = stack("q_norm.factors", "q_norm.norms.{}.weight")
+    theirs = {f"a.q_norm.norms.{i}.weight": (8,) for i in range(3)}
+    made = plan(arch(words), {"a.q_norm.factors": (3, 8)}, theirs)
+    assert pieces(made, "a.q_norm.factors")[0] == [(name, 0, 8) for name in theirs]
+    assert made.parameters[0].rows == (24,)
+
+
+def test_names_of_another_checkpoint():
+    made = plan(arch(QKV), {"w": (2,)}, {"w": (2,)}).renamed({"w": "model.language_model.w"})
+    assert pieces(made, "w")[0] == [("model.language_model.w", 0, 2)]

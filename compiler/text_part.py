@@ -1,0 +1,86 @@
+"""The text model of a folder that has others beside it: vision, audio. It is read alone.
+
+Its config.json has the text model's in `text_config`, or beside fields of its own; the
+checkpoint has the text model's tensors under a prefix. Weights that are converted get a config.json
+of the text model, so that nobody after the conversion knows of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# By model_type: that of a text_config without one. What is not here may change how text is computed
+# (cross-attention, a prefix that sees itself whole).
+READ: Mapping[str, str] = {
+    "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
+    "llava": "llama",
+    "mistral3": "mistral",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_vl": "qwen2",
+    "qwen3_vl": "qwen3",
+}
+# Text models that are ours by another name, where all positions of a token are one.
+_ALIKE = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+_OUTER = frozenset(
+    "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
+    "vision_token_id".split()
+)
+_PREFIXES = (
+    ("language_model.model.", "model."),
+    ("language_model.lm_head.", "lm_head."),
+    ("model.language_model.", "model."),
+    *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
+)
+_OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
+
+
+def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The text model's config.json, of that of the whole; None: it is no such model."""
+    kind = raw.get("model_type")
+    if not isinstance(kind, str) or kind not in READ:
+        return None
+    given = raw.get("text_config")
+    if isinstance(given, Mapping):
+        own = dict(given)
+    else:
+        own = {name: value for name, value in raw.items() if name not in _OUTER | {"model_type"}}
+    name = own.get("model_type") or READ[kind]
+    own["model_type"] = _ALIKE.get(name, name) if isinstance(name, str) else name
+    own |= {name: raw[name] for name in _OF_BOTH if raw.get(name) is not None}
+    for where in ("rope_scaling", "rope_parameters"):
+        if isinstance(own.get(where), Mapping):
+            own[where] = _of_text(own[where])
+    return own
+
+
+def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the sections of axes: of text all axes have one position."""
+    if "mrope_section" not in rope:
+        return dict(rope)
+    kept = {n: v for n, v in rope.items() if n not in ("mrope_section", "mrope_interleaved")}
+    return {n: "default" if v == "mrope" else v for n, v in kept.items()}
+
+
+def text_names(theirs: Iterable[str]) -> dict[str, str]:
+    """Of each tensor of the text model, by the name that it has alone, its name in the whole."""
+    found = {}
+    for name in theirs:
+        for prefix, alone in _PREFIXES:
+            if name.startswith(prefix):
+                found[alone + name.removeprefix(prefix)] = name
+                break
+    return found
+
+
+def others(theirs: Iterable[str], text: Mapping[str, str]) -> dict[str, int]:
+    """How many tensors are not of the text model, by what their names begin with."""
+    counts: dict[str, int] = {}
+    known = set(text.values())
+    for name in theirs:
+        if name not in known:
+            first, _, rest = name.partition(".")
+            part = rest.partition(".")[0] if first == "model" else first
+            counts[part] = counts.get(part, 0) + 1
+    return counts

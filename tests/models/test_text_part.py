@@ -1,0 +1,166 @@
+"""Text models out of folders that have others beside them, against these folders' own models."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from wherry.compiler.load import describe
+from wherry.compiler.text_part import READ, others, text_names, text_part
+from wherry.errors import ModelError
+
+from ..support.tiny_models import COMMON, OFFSET_NORMS, Runner, compiled, randomise
+from .families import CASES
+from .test_against_transformers import close
+
+SIGLIP = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 28,
+    "patch_size": 14,
+}
+QWEN = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32, "patch_size": 14}
+MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+TEXT = {
+    "gemma3": CASES["gemma3"].config,
+    "gemma4": CASES["gemma4"].config,
+    "llava": {"model_type": "llama"},
+    "mistral3": {"model_type": "mistral", "sliding_window": None},
+    "qwen2_5_vl": {"rope_parameters": MROPE},
+    "qwen2_vl": {"rope_parameters": MROPE},
+    "qwen3_vl": {"head_dim": 16, "rope_parameters": MROPE},
+}
+VISION = {
+    "gemma3": SIGLIP,
+    "gemma4": {**SIGLIP, "num_key_value_heads": 2, "head_dim": 16},
+    "llava": {**SIGLIP, "model_type": "clip_vision_model"},
+    "mistral3": {**SIGLIP, "model_type": "pixtral", "head_dim": 16},
+    "qwen2_5_vl": {**QWEN, "out_hidden_size": 64, "fullatt_block_indexes": [0]},
+    "qwen2_vl": {**QWEN, "embed_dim": 32, "hidden_size": 64},
+    "qwen3_vl": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
+}
+NAMES = [pytest.param(name, marks=() if name == "gemma3" else pytest.mark.nightly) for name in READ]
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", NAMES)
+def test_text_is_computed_as_in_the_whole(name, tmp_path, caplog):
+    sizes = {n: v for n, v in COMMON.items() if not n.endswith("token_id")}
+    whole = transformers.AutoConfig.for_model(
+        name,
+        text_config={**sizes, **TEXT[name]},
+        vision_config=VISION[name],
+        **({"audio_config": None} if name == "gemma4" else {}),
+        **{f"{kind}_token_id": 300 + i for i, kind in enumerate(("image", "video"))},
+    )
+    torch.manual_seed(1)
+    model = transformers.AutoModelForImageTextToText.from_config(whole).float().eval()
+    randomise(model, 1 if f"{name}_".startswith(OFFSET_NORMS) else 0)
+    model.save_pretrained(tmp_path)
+    prompt = np.random.default_rng(3).integers(3, 290, 40).tolist()
+    with torch.no_grad():
+        expected = model(torch.tensor([prompt])).logits[0].numpy()
+    with caplog.at_level(logging.WARNING):
+        folder = compiled(tmp_path)
+    close(Runner(folder).step({0: prompt})[0], expected)
+    assert "only the text model is read; tensors of" in caplog.text
+    assert "vision" in caplog.text or "visual" in caplog.text
+    assert "text_config" not in json.loads((folder / "config.json").read_text())
+
+
+def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
+    """It names of its text model what differs from transformers' defaults."""
+    given = {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "boi_token_index": 255999,
+        "eoi_token_index": 256000,
+        "eos_token_id": [1, 106],
+        "image_token_index": 262144,
+        "initializer_range": 0.02,
+        "mm_tokens_per_image": 256,
+        "model_type": "gemma3",
+        "text_config": {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "model_type": "gemma3_text",
+            "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024,
+        },
+        "torch_dtype": "bfloat16",
+        "transformers_version": "4.50.0.dev0",
+        "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    found = describe(tmp_path)
+    official = transformers.AutoConfig.for_model(**given).text_config
+    config = found.config
+    assert found.is_part and found.arch.name == "gemma3_text"
+    for name in ("vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim"):
+        assert getattr(config, name) == getattr(official, name)
+    assert (config.rope.theta, config.rope.factor, config.local_rope.theta) == (1e6, 8.0, 1e4)
+    assert [config.windowed(i) for i in range(34)] == [
+        kind == "sliding_attention" for kind in official.layer_types
+    ]
+
+
+def test_the_older_form_of_qwen_without_a_text_config():
+    given = {
+        "model_type": "qwen2_5_vl",
+        "hidden_size": 64,
+        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+        "vision_config": {"depth": 32},
+        "vision_start_token_id": 151652,
+        "tie_word_embeddings": True,
+    }
+    assert text_part(given) == {
+        "model_type": "qwen2",
+        "hidden_size": 64,
+        "rope_scaling": {"type": "default"},
+        "tie_word_embeddings": True,
+    }
+
+
+def test_names_of_all_spellings():
+    spelled = [
+        "language_model.model.layers.0.a.weight",
+        "language_model.lm_head.weight",
+        "model.language_model.norm.weight",
+        "model.embed_tokens.weight",
+        "visual.blocks.0.weight",
+        "model.vision_tower.x",
+        "model.vision_tower.y",
+    ]
+    text = text_names(spelled)
+    assert text == {
+        "model.layers.0.a.weight": spelled[0],
+        "lm_head.weight": spelled[1],
+        "model.norm.weight": spelled[2],
+        "model.embed_tokens.weight": spelled[3],
+    }
+    assert others(spelled, text) == {"visual": 1, "vision_tower": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, "Only the"),
+        (
+            {"model_type": "llava", "text_config": {"model_type": "mamba2"}},
+            "has model_type 'llava', whose text_config has 'mamba2'; supported are apertus",
+        ),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "hidden_size: missing"),
+    ],
+)
+def test_what_is_not_read_is_named(given, said, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    with pytest.raises(ModelError) as caught:
+        describe(tmp_path)
+    assert said in str(caught.value)
