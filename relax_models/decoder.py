@@ -245,12 +245,15 @@ class ProjectionNormAttention(Attention):
         self.q_norm = cfg.norm(self.shape.heads * self.shape.head_dim)
         self.k_norm = cfg.norm(self.shape.kv_heads * self.shape.head_dim)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+    def qkv(self, x: Tensor) -> Tensor:
+        """X [n, d] -> [n, (h + 2g) * e]."""
         e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
         q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
-        qkv = op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
-        return self.o_proj(cache.attend(layer, qkv, self.shape))
+        return op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        return self.o_proj(cache.attend(layer, self.qkv(x), self.shape))
 
 
 class _Residual(nn.Module):

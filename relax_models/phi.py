@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from . import classic
+from . import classic, head_norms
 from .arch import Architecture, concat, rename
 from .decoder import TIED
 
@@ -17,9 +17,21 @@ KINDS = ("weight", "bias")
 class PhiConfig(classic.ClassicConfig):
     """Fields of config.json that shape the computation."""
 
+    qk_layernorm: bool = False
     HEAD_BIAS: ClassVar[bool] = True
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"partial_rotary_factor": 0.5}
-    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"qk_layernorm": (False,)}
+
+
+class Block(classic.ParallelBlock):
+    attention = head_norms.Attention
+
+
+class Decoder(classic.ParallelDecoder):
+    block = Block
+
+
+class CausalLM(classic.BiasedLM):
+    decoder = Decoder
 
 
 NAMES: Mapping[str, str] = {
@@ -31,10 +43,11 @@ NAMES: Mapping[str, str] = {
 ARCH = Architecture(
     name="phi",
     config=PhiConfig,
-    model=classic.BiasedLM,
+    model=CausalLM,
     weights=(
         *(concat(f"qkv_proj.{k}", f"q_proj.{k}", f"k_proj.{k}", f"v_proj.{k}") for k in KINDS),
         TIED,
         *(rename(f"{ours}.{kind}", f"{t}.{kind}") for ours, t in NAMES.items() for kind in KINDS),
+        *head_norms.SHARED,
     ),
 )
