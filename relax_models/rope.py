@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn", "longrope"]
+RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"]
 # The fields of each kind, and whether they have to be there.
 _FIELDS: Mapping[str, Mapping[str, bool]] = {
     "default": {},
@@ -42,6 +42,7 @@ _FIELDS: Mapping[str, Mapping[str, bool]] = {
         "attention_factor": False,
         "original_max_position_embeddings": False,
     },
+    "proportional": {"factor": False},
 }
 _ANY = (1e-6, 1e6)  # what a number of a rotary embedding may be, unless
 _RANGES = {"theta": (1.0 + 1e-6, 1e15), "partial_rotary_factor": (1e-6, 1.0)}
@@ -72,7 +73,9 @@ class RopeConfig:
     truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
 
     def rotary_dim(self, head_dim: int) -> int:
-        """How many of a head's dimensions rotate."""
+        """How many of a head's dimensions rotate; proportionally, some of them by zero."""
+        if self.kind == "proportional":
+            return head_dim
         return int(head_dim * self.partial_rotary_factor)
 
 
@@ -182,6 +185,10 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     elif rope.kind == "dynamic":
         # Beyond it the table would depend on the length, and cached keys would have to be redone.
         limit = max_position
+    elif rope.kind == "proportional":
+        # The frequencies of a whole head, of which the first ones are used.
+        turning = int(rope.partial_rotary_factor * rotary_dim // 2)
+        base = np.where(np.arange(len(base)) < turning, base / rope.factor, 0.0)
     elif rope.kind == "llama3":
         base = _llama3(rope, base, original)
     elif rope.kind == "yarn":

@@ -141,6 +141,40 @@ CASES |= {
                 },
             },
         },
+        nightly=True,
+    ),
+    "gemma4": Case(
+        "gemma4_text",
+        {
+            "num_hidden_layers": 6,
+            "head_dim": 16,
+            "global_head_dim": 32,
+            "num_global_key_value_heads": 1,
+            "attention_k_eq_v": True,
+            "attention_bias": True,
+            "num_kv_shared_layers": 2,
+            "use_double_wide_mlp": True,
+            "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 320,
+            "final_logit_softcapping": 3.0,
+            "sliding_window": 19,
+            "layer_types": [WINDOWED, "full_attention"] * 3,
+        },
+    ),
+    "gemma4-experts": Case(
+        "gemma4_text",
+        {
+            "head_dim": 16,
+            "global_head_dim": 32,
+            "hidden_size_per_layer_input": 0,
+            "enable_moe_block": True,
+            "num_experts": 6,
+            "top_k_experts": 3,
+            "moe_intermediate_size": 32,
+            "sliding_window": 19,
+            "layer_types": [WINDOWED, "full_attention"],
+        },
+        nightly=True,
     ),
     "olmo3": Case(
         "olmo3",
@@ -198,7 +232,7 @@ CASES |= {
     ),
     "olmoe": Case(
         "olmoe",
-        {"num_experts": 8, "num_experts_per_tok": 3, "attention_bias": True},
+        {"num_experts": 8, "num_experts_per_tok": 3, "attention_bias": True, "clip_qkv": 0.5},
         nightly=True,
     ),
     "phimoe": Case(
@@ -343,10 +377,14 @@ CASES |= {
     "gptj": Case("gptj", {**CLASSIC, "rotary_dim": 8}, nightly=True),
     "codegen": Case("codegen", {**CLASSIC, "rotary_dim": 8}, nightly=True),
     "phi": Case("phi", nightly=True),
+    "phi-norms": Case("phi", {"qk_layernorm": True}, nightly=True),
     "stablelm": Case(
         "stablelm", {"use_qkv_bias": True, "partial_rotary_factor": 0.5}, nightly=True
     ),
-    "stablelm-parallel": Case("stablelm", {"use_parallel_residual": True}, nightly=True),
+    "stablelm-parallel": Case(
+        "stablelm", {"use_parallel_residual": True, "qk_layernorm": True}, nightly=True
+    ),
+    "persimmon": Case("persimmon", NO_KV, nightly=True),
     "falcon": Case("falcon", {**CLASSIC, "bias": True}, nightly=True),
     "falcon-new": Case(
         "falcon",

@@ -87,7 +87,7 @@ def test_one_error_lists_everything():
         "sliding_window": 4096,
         "vocab_size": "many",
         "rms_norm_eps": True,
-        "rope_parameters": {"rope_type": "proportional", "long_factor": [1.0]},
+        "rope_parameters": {"rope_type": "axial", "long_factor": [1.0]},
     }
     del hf["hidden_size"]
     with pytest.raises(ModelError) as caught:
@@ -101,7 +101,8 @@ def test_one_error_lists_everything():
         "sliding_window: 4096, an unknown field",
         "vocab_size: found 'many', expected int",
         "rms_norm_eps: found True, expected float",
-        "found type 'proportional', supported are default, linear, dynamic, llama3, yarn, longrope",
+        "found type 'axial', supported are default, linear, dynamic, llama3, yarn, longrope, "
+        "proportional",
     ):
         assert part in text
     assert text.count("  - ") == 8

@@ -36,7 +36,7 @@ def random_parameters(kind: str, rng: random.Random) -> dict:
     return given
 
 
-@pytest.mark.parametrize("kind", ["default", "linear", "dynamic", "llama3", "yarn"])
+@pytest.mark.parametrize("kind", ["default", "linear", "dynamic", "llama3", "yarn", "proportional"])
 @pytest.mark.parametrize("seed", range(20))
 def test_agrees_with_transformers(kind, seed):
     rng = random.Random(f"{kind} {seed}")

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.cpu
 TOKENS = 100  # several windows
 
 
-@pytest.mark.parametrize("name", ["mistral-window", "gemma3"])
+@pytest.mark.parametrize(
+    "name", ["mistral-window", pytest.param("gemma3", marks=pytest.mark.nightly), "gemma4"]
+)
 def test_tokens_are_those_of_transformers(tmp_path, name):
     case = CASES[name]
     model = save(tmp_path / "model", case.model_type, **case.config)

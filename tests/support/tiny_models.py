@@ -30,13 +30,16 @@ COMMON: dict[str, Any] = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
+# No scheme changes them.
+ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".router.weight")
+ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 # Their norms multiply by 1 + weight.
-OFFSET_NORMS = ("gemma", "nemotron")
+OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_")
 
 
 def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
     """Save a random float32 model with norms away from one; returns it, ready to evaluate."""
-    offset = 1 if model_type.startswith(OFFSET_NORMS) else 0
+    offset = 1 if f"{model_type}_".startswith(OFFSET_NORMS) else 0
     torch.manual_seed(seed)
     cfg = transformers.AutoConfig.for_model(model_type, **{**COMMON, **config})
     model = transformers.AutoModelForCausalLM.from_config(cfg).float().eval()
@@ -46,24 +49,34 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
 
 
 def randomise(model: torch.nn.Module, offset: int) -> None:
-    """Random parameters; norms multiply by about one, which `offset` is part of."""
+    """Random parameters; norms multiply by about one, which `offset` is part of.
+
+    Where scores have no factor, the norm of q has it: random heads would see one token each.
+    """
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "norm" in name or ".ln_" in name:
+            if "norm" in name or ".ln_" in name or name.endswith("scale"):
                 p.copy_(1 - offset + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.1 * torch.randn_like(p))
             else:
                 p.copy_(torch.randn_like(p) * 0.08)
+        for module in model.modules():
+            if hasattr(module, "q_norm") and getattr(module, "scaling", None) == 1.0:
+                module.q_norm.weight.mul_(module.head_dim**-0.5)
         for name, p in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 p.copy_(0.1 * torch.randn_like(p))
+            elif name.endswith("layer_scalar"):
+                p.copy_(1 + 0.2 * torch.randn_like(p))
 
 
 def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
     """Give `model` the weights that are left of its own when `scheme` stored them."""
     with torch.no_grad():
         for name, p in model.named_parameters():
+            if name.endswith(ROUTERS):
+                continue
             if scheme.quantizes(_weight_name(name), tuple(p.shape)):
                 p.copy_(_rounded(name, p, model.config, scheme))
             else:
@@ -90,9 +103,7 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
 
 
 def _weight_name(name: str) -> str:
-    """What we call a parameter: those of all experts in one have no suffix, routers many names."""
-    if name.endswith("gate.wg.weight"):
-        return name.replace("gate.wg", "router")
+    """What we call a parameter: those of all experts in one have no suffix."""
     return (
         f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
     )
