@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .load import families
+from .text_part import READ
 
 CHECKED = Path(__file__).with_name("checked.json")
 TARGETS = {"cpu": "CPU", "opencl": "OpenCL", "vulkan": "Vulkan", "webgpu": "WebGPU"}
@@ -39,8 +40,12 @@ each feature of a family:
 
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors; compiled for a longer one
 (`wherry compile --context`) it has its long factors at every length, where transformers changes
-them with the length of a text. Not supported, and errors: norms of q and k heads by
-LayerNorm, attention in both directions, dynamic scaling beyond the trained context.
+them with the length of a text. Not supported, and errors: attention in both directions, dynamic
+scaling beyond the trained context.
+
+Of folders that have other models beside the text's (vision, audio), the text model is read, and a
+line says what is not: {wrappers}. Their text is compared with the whole model's
+(`tests/models/test_text_part.py`). Any other such folder is an error.
 """
 
 
@@ -94,7 +99,8 @@ def page() -> str:
         other = row.reference not in ("", "transformers")
         about = f"{row.about} (reference: {row.reference})" if other else row.about
         lines.append(f"| `{row.model_type}` | {about} | {' | '.join(row.checked.values())} |")
-    return PAGE.format(table="\n".join(lines))
+    wrappers = ", ".join(f"`{name}`" for name in READ)
+    return PAGE.format(table="\n".join(lines), wrappers=wrappers)
 
 
 if __name__ == "__main__":
