@@ -146,7 +146,7 @@ CASES |= {
     "gemma4": Case(
         "gemma4_text",
         {
-            "num_hidden_layers": 6,
+            "num_hidden_layers": 4,
             "head_dim": 16,
             "global_head_dim": 32,
             "num_global_key_value_heads": 1,
@@ -158,7 +158,7 @@ CASES |= {
             "vocab_size_per_layer_input": 320,
             "final_logit_softcapping": 3.0,
             "sliding_window": 19,
-            "layer_types": [WINDOWED, "full_attention"] * 3,
+            "layer_types": [WINDOWED, "full_attention"] * 2,
         },
     ),
     "gemma4-experts": Case(
