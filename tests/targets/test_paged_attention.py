@@ -32,11 +32,15 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (4, 1, 16, 1e-6, "float16", 300, None, (), False, "none"),  # another layer's pages
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
-# PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes.
+# PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes,
+# and by day the first of them.
+EXTREMES = [*CASES[:2], CASES[5], CASES[7], CASES[9]]
 ON = [
-    (kind, case)
+    pytest.param(
+        (kind, case), marks=[] if kind == "vulkan" or case is CASES[0] else pytest.mark.nightly
+    )
     for kind in KINDS
-    for case in (CASES if kind == "vulkan" else [*CASES[:2], CASES[5], CASES[7], CASES[9]])
+    for case in (CASES if kind == "vulkan" else EXTREMES)
 ]
 
 
