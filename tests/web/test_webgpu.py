@@ -10,11 +10,10 @@ from wherry.runtime.core.interface import SamplingParams
 
 from ..support import tiny_models
 from .browser import answer_of
-from .conftest import ENGINE, LIMITS, ROOT
+from .conftest import ENGINE, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.browser
-TOKENS = 32  # a step takes a tenth of a second here
-FEW = 8  # where more would show nothing else
+FEW = 8  # tokens where more would show nothing else: a step takes a tenth of a second here
 SECONDS = 540  # SwiftShader takes a second or two for a pipeline
 LAYERS = 6
 QUANT = "q4f32_1"  # SwiftShader has no shader-f16
@@ -26,7 +25,7 @@ def told(chromium, core_js, given):
     folder = ensure_artifact("demo", target="webgpu", quant=QUANT, limits=LIMITS)
     assert read_manifest(folder).target["device_features"] == []
     folders = {"core": core_js, "model": folder, "tests": ROOT / "tests" / "web"}
-    told = answer_of(folders, given | {"tokens": TOKENS, "few": FEW}, SECONDS)
+    told = answer_of(folders, given | {"few": FEW}, SECONDS)
     assert "failure" not in told, told["failure"]
     return told
 
