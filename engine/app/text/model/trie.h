@@ -1,0 +1,58 @@
+// Which keys does a text begin with?
+#ifndef WHERRY_ENGINE_APP_TEXT_MODEL_TRIE_H_
+#define WHERRY_ENGINE_APP_TEXT_MODEL_TRIE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace wherry::text {
+
+// A tree of bytes; a branch with one key left is not made, but compared.
+class Trie {
+ public:
+  // Of equal keys the last one's value counts. Empty keys are left out.
+  explicit Trie(std::vector<std::pair<std::string_view, int32_t>> keys);
+
+  // Calls each(length, value) for every key that `text` begins with, the shortest first.
+  template <typename Each>
+  void prefixes(std::string_view text, Each each) const {
+    uint32_t at = 0;
+    for (size_t depth = 0;;) {
+      const Node& node = nodes_[at];
+      if (node.tail_length > 0 || node.children == 0) {  // one key: the rest of it
+        std::string_view tail = std::string_view(tails_).substr(node.tail, node.tail_length);
+        if (text.substr(depth, tail.size()) == tail && node.value >= 0) {
+          each(depth + tail.size(), node.value);
+        }
+        return;
+      }
+      if (node.value >= 0) each(depth, node.value);
+      if (depth == text.size()) return;
+      const char* labels = labels_.data() + node.first;
+      const char* label = std::lower_bound(labels, labels + node.children, text[depth]);
+      if (label == labels + node.children || *label != text[depth]) return;
+      at = node.first + static_cast<uint32_t>(label - labels);
+      ++depth;
+    }
+  }
+
+ private:
+  struct Node {
+    uint32_t first = 0;  // children follow one another, and their labels in labels_
+    uint32_t children = 0;
+    uint32_t tail = 0, tail_length = 0;
+    int32_t value = -1;
+  };
+
+  std::vector<Node> nodes_;
+  std::string labels_;  // of each node, how it is reached
+  std::string tails_;
+};
+
+}  // namespace wherry::text
+
+#endif  // WHERRY_ENGINE_APP_TEXT_MODEL_TRIE_H_

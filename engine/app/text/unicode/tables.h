@@ -1,0 +1,13 @@
+// What is known of characters, packed: see tests/app/unicode_tables.py, which writes tables.cc.
+#ifndef WHERRY_ENGINE_APP_TEXT_UNICODE_TABLES_H_
+#define WHERRY_ENGINE_APP_TEXT_UNICODE_TABLES_H_
+
+namespace wherry::text::tables {
+
+extern const char kCategories[], kWords[], kPatternWords[], kSpaces[], kPunctuation[], kNumeric[],
+    kMarks[], kNonspacing[], kControl[], kLower[], kCanonical[], kCompatible[], kComposed[],
+    kCombining[], kBreaks[];
+
+}  // namespace wherry::text::tables
+
+#endif  // WHERRY_ENGINE_APP_TEXT_UNICODE_TABLES_H_
