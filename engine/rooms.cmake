@@ -1,5 +1,14 @@
 # The rooms of the core; a file belongs to the build because it lies in one.
 set(WHERRY_ROOMS abi cache cache/disk grammar model sampling scheduling speculation support weights)
+# What apps need above tokens: on top of the core, which knows nothing of them.
+file(GLOB_RECURSE _found RELATIVE "${CMAKE_CURRENT_LIST_DIR}" CONFIGURE_DEPENDS
+     "${CMAKE_CURRENT_LIST_DIR}/app/*.cc")
+set(WHERRY_APP_ROOMS "")
+foreach(_source IN LISTS _found)
+  get_filename_component(_room "${_source}" DIRECTORY)
+  list(APPEND WHERRY_APP_ROOMS "${_room}")
+endforeach()
+list(REMOVE_DUPLICATES WHERRY_APP_ROOMS)
 
 # wherry_sources(OUT ENGINE ROOM...): the sources of rooms, without tests.
 function(wherry_sources out engine)

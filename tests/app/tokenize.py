@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-PROGRAM = Path(
-    os.environ.get("WHERRY_TOKENIZE", Path(__file__).parents[2] / "build/dev/wherry_tokenize")
-)
+PROGRAM = Path(__file__).parents[2] / "build" / "dev" / "wherry_tokenize"
 
 
 class TokenizerError(Exception):

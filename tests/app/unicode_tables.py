@@ -56,12 +56,9 @@ def _chunks() -> Iterator[str]:
 def matched(pattern: str) -> set[int]:
     """Code points that a pattern of one character takes."""
     split = pre_tokenizers.Split(Regex(f"(?:{pattern})+"), behavior="removed", invert=True)
-    return {ord(c) for chunk in _chunks() for piece, _ in split.pre_tokenize_str(chunk) for c in piece}
-
-
-def _kept(split: pre_tokenizers.PreTokenizer) -> set[int]:
-    """Code points that a pre-tokenizer leaves, of each by itself among letters."""
-    return {ord(c) for chunk in _chunks() for piece, _ in split.pre_tokenize_str(chunk) for c in piece}
+    return {
+        ord(c) for chunk in _chunks() for piece, _ in split.pre_tokenize_str(chunk) for c in piece
+    }
 
 
 def _removed(normalize: Callable[[str], str]) -> set[int]:
@@ -117,11 +114,7 @@ def _mappings(of: Callable[[str], str]) -> bytes:
     while code is not None:
         to, run = changed[code], 1
         following = next(codes, None)
-        while (
-            len(to) == 1
-            and following == code + run
-            and changed[following] == chr(ord(to) + run)
-        ):
+        while len(to) == 1 and following == code + run and changed[following] == chr(ord(to) + run):
             run, following = run + 1, next(codes, None)
         out += _varint(code - before)
         # One number for both: most are runs of one, or of one target.
@@ -184,16 +177,20 @@ def tables() -> Iterable[tuple[str, str, bytes]]:
         clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False
     ).normalize_str
     canonical, compatible = normalizers.NFD().normalize_str, normalizers.NFKD().normalize_str
-    # An empty table of what is as in the canonical form keeps the second one small.
-    only_compatible = lambda c: c if compatible(c) == canonical(c) else compatible(c)  # noqa: E731
+
+    def only_compatible(c: str) -> str:  # what is as in the canonical form is not told twice
+        return c if compatible(c) == canonical(c) else compatible(c)
+
     yield "kCategories", "runs: length, Category", _runs(categories())
     yield "kWords", r"set: \w of added tokens and of Whitespace", _set(_words())
     yield "kPatternWords", r"set: \w of patterns", _set(matched(r"\w"))
     yield "kSpaces", "set: White_Space", _set(matched(r"\s"))
     yield "kPunctuation", "set: of Punctuation", _set(_isolated(pre_tokenizers.Punctuation()))
     yield "kNumeric", "set: of Digits", _set(_isolated(pre_tokenizers.Digits()))
-    yield "kMarks", "set: what StripAccents takes", _set(
-        _removed(normalizers.StripAccents().normalize_str)
+    yield (
+        "kMarks",
+        "set: what StripAccents takes",
+        _set(_removed(normalizers.StripAccents().normalize_str)),
     )
     yield "kNonspacing", "set: accents of BertNormalizer", _set(_removed(nonspacing))
     yield "kControl", "set: what BertNormalizer's clean_text takes", _set({0} | _removed(bert))

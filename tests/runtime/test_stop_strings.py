@@ -9,6 +9,8 @@ import pytest
 
 from wherry.runtime.text.stop_strings import StopAutomaton, StopStrings
 
+from . import text_streams as streams
+
 
 def run(stops, chunks):
     made = StopStrings(StopAutomaton(stops))
@@ -25,34 +27,14 @@ def reference(stops, text):
     return text, None
 
 
-@pytest.mark.parametrize(
-    ("stops", "text", "expected"),
-    [
-        (["END"], "abcENDdef", "abc"),
-        (["END"], "abcEN", "abcEN"),
-        (["aab"], "aaab", "a"),
-        (["abcd", "c"], "abcd", "ab"),
-        (["bc", "abc"], "xabc", "x"),
-        (["\n\n"], "a\n\nb", "a"),
-        ([""], "abc", "abc"),
-        ([], "abc", "abc"),
-    ],
-)
+@pytest.mark.parametrize(("stops", "text", "expected"), streams.STOPS)
 def test_cases(stops, text, expected):
     for chunks in ([text], list(text)):
         assert run(stops, chunks)[0] == expected
 
 
 def test_random_texts_and_cuts():
-    rng = random.Random(4)
-    for _ in range(3000):
-        stops = ["".join(rng.choices("ab", k=rng.randint(1, 4))) for _ in range(rng.randint(1, 3))]
-        text = "".join(rng.choices("abc", k=rng.randrange(14)))
-        chunks, at = [], 0
-        while at < len(text):
-            step = rng.randint(1, 4)
-            chunks.append(text[at : at + step])
-            at += step
+    for stops, text, chunks in streams.random_stops(3000):
         assert run(stops, chunks) == reference(stops, text), (stops, chunks)
 
 

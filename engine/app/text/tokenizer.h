@@ -1,4 +1,12 @@
 // A model's tokenizer, as its tokenizer.json says: text to ids and back.
+//
+// Written here, because no library does this from source that a phone's compiler takes (looked at
+// in November 2026). `tokenizers` itself, and what wraps it, is Rust, without which the core is
+// built everywhere. pytorch-tokenizers has BPE alone, of normalizers Replace and NFC, and brings
+// RE2, PCRE2, Abseil and SentencePiece; sentencepiece reads its own format; llama.cpp knows a list
+// of models by name. IREE's tokenizer comes nearest, but lacks NFKC, stands on IREE's own base,
+// and is in no package as source. What is here is held to the answers of `tokenizers` 0.23
+// (tests/app/test_tokenizer.py), its oddities included.
 #ifndef WHERRY_ENGINE_APP_TEXT_TOKENIZER_H_
 #define WHERRY_ENGINE_APP_TEXT_TOKENIZER_H_
 

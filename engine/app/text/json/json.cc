@@ -2,6 +2,7 @@
 
 #include <clocale>
 #include <cstdlib>
+#include <utility>
 
 #include "app/text/json/scan.h"
 #include "app/text/unicode/utf8.h"
@@ -93,20 +94,31 @@ std::vector<Json> Json::elements() const {
   return all;
 }
 
+struct Json::Fields {
+  std::vector<std::pair<std::string, Json>> all;
+};
+
+// A model's fields are asked for one by one, and to find the last is to pass by its vocabulary.
+std::optional<Json> Json::field(std::string_view key) const {
+  if (!fields_) {
+    auto found = std::make_shared<Fields>();
+    members(
+        [&](std::string_view name, const Json& value) { found->all.emplace_back(name, value); });
+    fields_ = std::move(found);
+  }
+  for (auto each = fields_->all.rbegin(); each != fields_->all.rend(); ++each) {
+    if (each->first == key) return each->second;
+  }
+  return std::nullopt;
+}
+
 std::optional<Json> Json::find(std::string_view key) const {
-  std::optional<Json> found;
-  members([&](std::string_view name, const Json& value) {
-    if (name == key) found = value;
-  });
-  if (found && found->is_null()) return std::nullopt;
-  return found;
+  auto found = field(key);
+  return found && found->is_null() ? std::nullopt : found;
 }
 
 Json Json::at(std::string_view key) const {
-  std::optional<Json> found;
-  members([&](std::string_view name, const Json& value) {
-    if (name == key) found = value;
-  });
+  auto found = field(key);
   if (!found) fail(concat("it lacks \"", key, "\""));
   return *found;
 }

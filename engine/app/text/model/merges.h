@@ -2,6 +2,7 @@
 #ifndef WHERRY_ENGINE_APP_TEXT_MODEL_MERGES_H_
 #define WHERRY_ENGINE_APP_TEXT_MODEL_MERGES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -51,7 +51,11 @@ std::string Utf8Stream::decode(std::string_view bytes, bool final) {
   out.reserve(joined.size());
   for (size_t at = 0; at < joined.size();) {
     Utf8Part part = part_at(joined, at);
-    if (part.cut && !final) {
+    // Half a surrogate is ill-formed already, but Python's decoder waits for its third byte, and
+    // pieces of text are to be the same everywhere.
+    bool surrogate =
+        joined.size() - at == 2 && joined[at] == '\xED' && is_continuation(joined[at + 1]);
+    if ((part.cut || surrogate) && !final) {
       held_ = joined.substr(at);
       break;
     }

@@ -1,0 +1,418 @@
+"""Tokenizers of all families, trained on the spot, and texts that try them."""
+
+# ruff: noqa: RUF001  (the characters that look like others are the point)
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+
+# As the models' own tokenizer.json have them.
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+QWEN3_5 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|"
+    r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+O200K = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+TIKTOKEN = (  # as tiktoken writes it: possessive
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|"
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"
+    r" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+PATTERNS: dict[str, tuple[str, ...]] = {
+    "gpt2": (GPT2,),
+    "llama3": (LLAMA3,),
+    "qwen2": (QWEN2,),
+    "qwen3_5": (QWEN3_5,),
+    "o200k": (O200K,),
+    "tiktoken": (TIKTOKEN,),
+    "deepseek": DEEPSEEK,
+    "bloom": (BLOOM,),
+}
+
+_SENTENCES = [
+    "The quick brown fox jumps over the lazy dog, doesn't it? I'LL say: it's 12345 o'clock.",
+    "Once upon a time there was a tokenizer; it had 1,000,000 tokens and MORE.",
+    "Der Übermut der Größe: Straße, Äpfel, naïve café, Ångström; ein e\u0301 und ein n\u0303.",
+    "日本語の文章です。これはテストです。漢字とカタカナとひらがな、１２３。",
+    "한국어 문장입니다. 토크나이저를 시험합니다.",
+    "Это предложение на русском языке. ЗАГЛАВНЫЕ буквы и строчные.",
+    "هذه جملة باللغة العربية، وفيها أرقام ١٢٣.",
+    "यह हिन्दी का वाक्य है। क्षत्रिय ज्ञान।",
+    "def f(x):\n    return x ** 2  # comment\n\n\tif x != 0:\r\n\t\tprint('x')\n",
+    "🎉 emoji 👩‍👩‍👧 🇯🇵 ❤️ and ﬁ ligatures ﬂ ½ ™ Ⅷ ㌀ 𝔘𝔫𝔦",
+]
+CORPUS = [s for sentence in _SENTENCES for s in (sentence, sentence.lower())] * 3
+_SPECIALS = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"]
+
+
+def _trained(made: Tokenizer, trainer: Any) -> Tokenizer:
+    made.train_from_iterator(CORPUS, trainer)
+    return made
+
+
+def byte_level(patterns: tuple[str, ...]) -> Tokenizer:
+    made = Tokenizer(models.BPE())
+    splits = [pre_tokenizers.Split(Regex(p), "isolated") for p in patterns]
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=900,
+        special_tokens=_SPECIALS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    return _trained(made, trainer)
+
+
+def llama3() -> Tokenizer:
+    made = byte_level((LLAMA3,))
+    document = json.loads(made.to_str())
+    document["model"]["ignore_merges"] = True
+    document["model"]["merges"] = [m for i, m in enumerate(document["model"]["merges"]) if i % 5]
+    made = Tokenizer.from_str(json.dumps(document))
+    bos = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    made.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), bos])
+    return made
+
+
+def gpt2(*, prefix_space: bool) -> Tokenizer:
+    made = byte_level((GPT2,))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
+    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
+    made.normalizer = normalizers.NFC()
+    return made
+
+
+def byte_fallback(*, fuse_unk: bool = True, bytes_of: int = 256) -> Tokenizer:
+    """Llama 2's; with fewer than all bytes some characters stay unknown."""
+    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=_SPECIALS, show_progress=False)
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    document = json.loads(_trained(made, trainer).to_str())
+    vocab = document["model"]["vocab"]
+    for byte in range(bytes_of):
+        vocab[f"<0x{byte:02X}>"] = len(vocab)
+    document["model"] |= {"byte_fallback": True, "fuse_unk": fuse_unk, "dropout": None}
+    document["pre_tokenizer"] = None
+    made = Tokenizer.from_str(json.dumps(document))
+    made.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    made.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return made
+
+
+def gemma() -> Tokenizer:
+    made = byte_fallback()
+    made.normalizer = normalizers.Replace(" ", "▁")
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    return made
+
+
+def end_of_word() -> Tokenizer:
+    """CLIP's: the last character of a word is a token of its own kind."""
+    made = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    made.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
+    )
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.decoder = decoders.BPEDecoder("</w>")
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, special_tokens=_SPECIALS, end_of_word_suffix="</w>", show_progress=False
+    )
+    return _trained(made, trainer)
+
+
+def continuing() -> Tokenizer:
+    made = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous")]
+    )
+    made.decoder = decoders.WordPiece(cleanup=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=500,
+        special_tokens=_SPECIALS,
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    return _trained(made, trainer)
+
+
+@cache
+def charsmap(rule: str) -> str:
+    """SentencePiece's table of a rule, in base64."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "text").write_text("\n".join(_SENTENCES[:2] * 20))
+        sentencepiece.SentencePieceTrainer.train(
+            input=f"{folder}/text", model_prefix=f"{folder}/m", vocab_size=50,
+            normalization_rule_name=rule, minloglevel=2,
+        )  # fmt: skip
+        proto = sentencepiece_model_pb2.ModelProto()
+        proto.ParseFromString((Path(folder) / "m.model").read_bytes())
+    return base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+
+
+def unigram(
+    *, rule: str | None = None, scheme: str = "always", fallback: bool = False, split: bool = True
+) -> Tokenizer:
+    made = Tokenizer(models.Unigram())
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
+    made.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=400, special_tokens=_SPECIALS, unk_token="<unk>", show_progress=False
+    )
+    document = json.loads(_trained(made, trainer).to_str())
+    if fallback:
+        document["model"]["byte_fallback"] = True
+        document["model"]["vocab"] += [[f"<0x{b:02X}>", -20.0] for b in range(256)]
+        made.decoder = decoders.Sequence([decoders.ByteFallback(), made.decoder])
+        document["decoder"] = json.loads(made.to_str())["decoder"]
+    if rule:
+        steps = [
+            {"type": "Precompiled", "precompiled_charsmap": charsmap(rule)},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        ]
+        document["normalizer"] = {"type": "Sequence", "normalizers": steps}
+    made = Tokenizer.from_str(json.dumps(document))
+    made.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", made.token_to_id("</s>"))]
+    )
+    return made
+
+
+def word_piece(*, lowercase: bool) -> Tokenizer:
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=20))
+    made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=600, special_tokens=["[UNK]", "[CLS]", "[SEP]"], show_progress=False
+    )
+    made = _trained(made, trainer)
+    made.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    return made
+
+
+def word_level() -> Tokenizer:
+    made = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    made.normalizer = normalizers.Sequence(
+        [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(), normalizers.Lowercase()]
+    )
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True)]
+    )
+    trainer = trainers.WordLevelTrainer(special_tokens=_SPECIALS, show_progress=False)
+    return _trained(made, trainer)
+
+
+def normalized(normalizer: normalizers.Normalizer) -> Tokenizer:
+    """Ids are bytes, so that whatever a normalizer does is seen."""
+    made = byte_level((GPT2,))
+    made.normalizer = normalizer
+    return made
+
+
+def cut(*splits: pre_tokenizers.PreTokenizer) -> Tokenizer:
+    """A space before each piece, so that each border is seen."""
+    made = byte_level((GPT2,))
+    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    made.pre_tokenizer = pre_tokenizers.Sequence([*splits, bytes_of])
+    return made
+
+
+def precompiled(rule: str) -> Tokenizer:
+    document = json.loads(byte_level((GPT2,)).to_str())
+    document["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": charsmap(rule)}
+    return Tokenizer.from_str(json.dumps(document))
+
+
+def flags() -> Tokenizer:
+    """Added tokens with each combination of flags, behind a normalizer that changes them."""
+    made = byte_level((GPT2,))
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    for number in range(32):
+        bits = [bool(number >> i & 1) for i in range(5)]
+        token = AddedToken(
+            f"<T{number}>", lstrip=bits[0], rstrip=bits[1], single_word=bits[2],
+            normalized=bits[3], special=bits[4],
+        )  # fmt: skip
+        (made.add_special_tokens if bits[4] else made.add_tokens)([token])
+    made.add_tokens(
+        ["FOX", AddedToken("<T1>x", normalized=False), AddedToken("é", normalized=True)]
+    )
+    made.add_tokens([AddedToken("ve", single_word=True, normalized=False)])
+    return made
+
+
+_NORMALIZERS: dict[str, normalizers.Normalizer] = {
+    "nfc": normalizers.NFC(),
+    "nfd": normalizers.NFD(),
+    "nfkc": normalizers.NFKC(),
+    "nfkd_stripped": normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()]),
+    "stripped": normalizers.StripAccents(),
+    "lower": normalizers.Lowercase(),
+    "nmt": normalizers.Nmt(),
+    "bert": normalizers.BertNormalizer(),
+    "bert_cased": normalizers.BertNormalizer(lowercase=False, strip_accents=True),
+    "strip": normalizers.Strip(),
+    "strip_right": normalizers.Strip(left=False),
+    "prepend": normalizers.Prepend("x "),
+    "replace": normalizers.Replace(Regex(r"(?<=\w)\s*(?=[A-Z])|\d{2,}?|^\s+|\bthe\b"), "_"),
+}
+_SPLITS: dict[str, list[pre_tokenizers.PreTokenizer]] = {
+    "whitespace": [pre_tokenizers.Whitespace()],
+    "whitespace_split": [pre_tokenizers.WhitespaceSplit()],
+    "bert": [pre_tokenizers.BertPreTokenizer()],
+    "delimiter": [pre_tokenizers.CharDelimiterSplit("e")],
+    "fixed_length": [pre_tokenizers.FixedLength(length=3)],
+    "digits": [pre_tokenizers.Digits(individual_digits=False)],
+    "single_digits": [pre_tokenizers.Digits(individual_digits=True)],
+    "metaspace": [pre_tokenizers.Digits(), pre_tokenizers.Metaspace(prepend_scheme="first")],
+    **{
+        f"punctuation_{b}": [pre_tokenizers.Punctuation(b)]
+        for b in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
+    },
+    **{
+        f"{b}_{'inverted' if invert else 'split'}": [
+            pre_tokenizers.Split(Regex(r"\p{L}+|\s"), b, invert=invert)
+        ]
+        for b in ("removed", "merged_with_previous", "merged_with_next", "contiguous")
+        for invert in (False, True)
+    },
+    "assertions": [pre_tokenizers.Split(Regex(r"(?<![a-z])[a-z]+?(?=\W|$)|\A.|\B\d"), "isolated")],
+    "classes": [
+        pre_tokenizers.Split(
+            Regex(r"[^\p{Ll}\P{L}&&[^\u00C0-\u00DE]]+|(?>a|ab)c|(?i)STRASSE|[[:space:]\h]{2,3}"),
+            "isolated",
+        )
+    ],
+}
+
+
+def _kind(made: Callable[..., Tokenizer], *given: Any) -> Callable[[], Tokenizer]:
+    return lambda: made(*given)
+
+
+KINDS: dict[str, Callable[[], Tokenizer]] = {
+    **{f"bpe_{name}": _kind(byte_level, patterns) for name, patterns in PATTERNS.items()},
+    **{f"normal_{name}": _kind(normalized, each) for name, each in _NORMALIZERS.items()},
+    **{f"cut_{name}": _kind(cut, *each) for name, each in _SPLITS.items()},
+    "normal_nmt_nfkc": _kind(precompiled, "nmt_nfkc"),
+    "normal_nmt_nfkc_cf": _kind(precompiled, "nmt_nfkc_cf"),
+    "llama3": llama3,
+    "gpt2_prefix": lambda: gpt2(prefix_space=True),
+    "gpt2": lambda: gpt2(prefix_space=False),
+    "llama2": byte_fallback,
+    "llama2_some_bytes": lambda: byte_fallback(bytes_of=200),
+    "llama2_unknown": lambda: byte_fallback(fuse_unk=False, bytes_of=3),
+    "gemma": gemma,
+    "end_of_word": end_of_word,
+    "continuing": continuing,
+    "unigram": unigram,
+    "unigram_first": lambda: unigram(scheme="first"),
+    "unigram_never": lambda: unigram(scheme="never", fallback=True, split=False),
+    "t5": lambda: unigram(rule="nmt_nfkc"),
+    "t5_first": lambda: unigram(rule="nmt_nfkc", scheme="first"),
+    "albert": lambda: unigram(rule="nmt_nfkc_cf", fallback=True),
+    "word_piece_uncased": lambda: word_piece(lowercase=True),
+    "word_piece_cased": lambda: word_piece(lowercase=False),
+    "word_level": word_level,
+    "flags": flags,
+}
+
+_RANGES = [
+    (0x20, 0x7E), (0x00, 0x1F), (0x7F, 0xA0), (0xA0, 0x24F), (0x250, 0x36F), (0x370, 0x52F),
+    (0x590, 0x6FF), (0x900, 0xDFF), (0xE00, 0x10FF), (0x1100, 0x11FF), (0x1E00, 0x1FFF),
+    (0x2000, 0x206F), (0x2070, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x9FFF), (0xA640, 0xA9FF),
+    (0xAC00, 0xD7A3), (0xE000, 0xE010), (0xF900, 0xFFFD), (0x10000, 0x1FFFF), (0x1F300, 0x1F6FF),
+    (0x20000, 0x2FA1F), (0xE0000, 0x10FFFF), (0x300, 0x345), (0x30, 0x39), (0x41, 0x5A),
+]  # fmt: skip
+_WORDS = [
+    *(w for s in _SENTENCES for w in s.split()), " ", "  ", "   ", "\n", "\r\n", "\n\n", "\t",
+    "\u3000",
+    "\u00a0", " \n ", "'s", "'LL", "'ſ", "'re", "\u200d", "\ufe0f", "👨‍👩‍👧‍👦", "🇩🇪🇫🇷",
+    "e\u0301\u0323",
+    "A\u030a", "ﬀ", "İ", "ẞ", "K", "ǅ", "①", "٣", "१२", "ⅷ", "½", "▁", "▁▁", "<0x41>", "##a", "Ġ",
+    "<s>", "</s>", "<unk>", "[UNK]", "[SEP]", "<|im_start|>", "<|im_end|>", "\x00", "\ufeff",
+    "\ufffd",
+    "ᄀ", "ᅡ", "ᆨ", "각", "\u1161\u11a8", "a" * 30, "1234567", "...", "!!!\n", "--", "don't",
+    "CamelCase",
+]  # fmt: skip
+
+
+def random_text(rng: random.Random, extra: list[str]) -> str:
+    """A mixture of words of all kinds, runs of blanks, and characters of anywhere."""
+    parts = []
+    for _ in range(rng.randrange(1, 24)):
+        kind = rng.random()
+        if kind < 0.55:
+            parts.append(rng.choice(_WORDS))
+        elif kind < 0.65 and extra:
+            parts.append(rng.choice(extra))
+        elif kind < 0.72:
+            parts.append(rng.choice(" \n\t\u3000") * rng.randrange(1, 9))
+        elif kind < 0.78:
+            parts.append(str(rng.randrange(10 ** rng.randrange(1, 12))))
+        else:
+            low, high = rng.choice(_RANGES)
+            parts += [chr(rng.randint(low, high)) for _ in range(rng.randrange(1, 5))]
+        if rng.random() < 0.4:
+            parts.append(" ")
+    return "".join(parts)
+
+
+def characters(step: int = 1, offset: int = 0) -> Iterator[str]:
+    """All code points in context, some hundred a text."""
+    codes = [*range(0xD800), *range(0xE000, 0x110000)][offset::step]
+    for at in range(0, len(codes), 200):
+        yield " ".join(f"a{c}b" if c != " " else c for c in map(chr, codes[at : at + 200]))
