@@ -12,6 +12,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from ..runtime import small_tokenizers as small
+from . import mixed_texts
 from . import tokenizer_kinds as kinds
 from .tokenize import CoreTokenizer, TokenizerError
 
@@ -34,7 +35,7 @@ def check(own: Tokenizer, core: CoreTokenizer, texts: int, seed: int) -> None:
     added = [token.content for token in own.get_added_tokens_decoder().values()]
     known = sorted(own.get_vocab().values())
     for _ in range(texts):
-        text, specials = kinds.random_text(rng, added), rng.random() < 0.5
+        text, specials = mixed_texts.random_text(rng, added), rng.random() < 0.5
         ids = encoded(own, text, specials)
         assert core.encode(text, add_special_tokens=specials) == ids, ascii(text)
         for some in (ids, rng.choices(known, k=rng.randrange(1, 20))):
@@ -71,7 +72,7 @@ def test_many_random_texts(kind):
 def test_all_characters(kind):
     own = KINDS[kind]()
     with CoreTokenizer(own.to_str()) as core:
-        for text in kinds.characters():
+        for text in mixed_texts.characters():
             assert core.encode(text, add_special_tokens=False) == encoded(own, text), ascii(text)
 
 
@@ -79,7 +80,7 @@ def test_all_characters(kind):
 def test_some_of_all_characters(kind):
     own = KINDS[kind]()
     with CoreTokenizer(own.to_str()) as core:
-        for text in kinds.characters(step=17, offset=5):
+        for text in mixed_texts.characters(step=17, offset=5):
             assert core.encode(text, add_special_tokens=False) == encoded(own, text), ascii(text)
 
 

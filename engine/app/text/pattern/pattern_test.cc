@@ -54,9 +54,8 @@ TEST(what_cannot_be_read_is_named) {
 
 TEST(steps_are_bounded) {
   std::string text(3000, 'a');
-  CHECK_CONTAINS(
-      ERROR_OF(WHERRY_INVALID_ARGUMENT, Pattern::regex("(a|a)+(a|a)+(a|a)+b").all(text)),
-      "steps");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, Pattern::regex("(a|a)+(a|a)+(a|a)+b").all(text)),
+                 "steps");
 }
 
 }  // namespace

@@ -2,16 +2,13 @@
 #ifndef WHERRY_ENGINE_APP_TEXT_PATTERN_PROGRAM_H_
 #define WHERRY_ENGINE_APP_TEXT_PATTERN_PROGRAM_H_
 
-#include <bitset>
 #include <cstdint>
 #include <vector>
 
+#include "app/text/pattern/extent.h"
 #include "app/text/pattern/node.h"
 
 namespace wherry::text {
-
-// Characters that something can begin with: of ASCII each, [128] for all others and the end.
-using Firsts = std::bitset<129>;
 
 struct Instruction {
   enum Op : uint8_t {
