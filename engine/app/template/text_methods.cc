@@ -1,0 +1,504 @@
+#include "app/template/text_methods.h"
+
+#include <algorithm>
+
+#include "app/template/characters.h"
+#include "app/template/code_points.h"
+#include "app/template/operators.h"
+
+namespace wherry::jinja {
+
+namespace {
+
+std::string_view text_of(const Value& value, const char* what) {
+  use(value);
+  if (!value.is_string()) {
+    fail("TypeError",
+         std::string(what) + (*what ? " " : "") + "must be str, not " + type_name(value));
+  }
+  return value.text();
+}
+
+Value list_of(const std::vector<std::string_view>& pieces) {
+  Values made;
+  for (std::string_view piece : pieces) made.emplace_back(piece);
+  return make_list(std::move(made));
+}
+
+template <bool (*holds)(char32_t)>
+bool every(std::string_view text) {
+  if (text.empty()) return false;
+  for (size_t at = 0; at < text.size();) {
+    if (!holds(next_code_point(text, at))) return false;
+  }
+  return true;
+}
+
+bool alphanumeric(char32_t code) { return is_alpha(code) || is_numeric(code) || is_digit(code); }
+
+// Whether it is of one case: what is cased is so, and something is.
+bool cased(std::string_view text, bool (*right)(char32_t), bool (*wrong)(char32_t)) {
+  bool found = false;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t code = next_code_point(text, at);
+    if (wrong(code) || is_title(code)) return false;
+    found = found || right(code);
+  }
+  return found;
+}
+
+bool is_titled(std::string_view text) {
+  bool found = false, within = false;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t code = next_code_point(text, at);
+    const bool begins = is_upper(code) || is_title(code);
+    if (begins ? within : is_lower(code) && !within) return false;
+    within = begins || is_lower(code);
+    found = found || begins || within;
+  }
+  return found;
+}
+
+bool is_identifier(std::string_view text) {
+  if (text.empty()) return false;
+  for (size_t at = 0; at < text.size();) {
+    const bool first = at == 0;
+    const char32_t code = next_code_point(text, at);
+    if (code != '_' && !is_alpha(code) && (first || !is_decimal(code))) return false;
+  }
+  return true;
+}
+
+template <bool (*holds)(std::string_view)>
+Value asks(Budget&, const Value& owner, const Arguments& given) {
+  const Bound none("method", given, {});
+  return Value(holds(owner.text()));
+}
+
+template <std::string (*change)(std::string_view)>
+Value changes(Budget&, const Value& owner, const Arguments& given) {
+  const Bound none("method", given, {});
+  return Value(change(owner.text()));
+}
+
+template <bool left, bool right>
+Value strip(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("strip", given, {"chars="});
+  return Value(without_ends(owner.text(), arguments[0], left, right));
+}
+
+std::vector<std::string_view> by_space(std::string_view text, int64_t most) {
+  std::vector<std::string_view> made;
+  while (true) {
+    text.remove_prefix(skip_left(text));
+    if (text.empty()) return made;
+    if (most-- == 0) {
+      made.push_back(text.substr(0, skip_right(text)));
+      return made;
+    }
+    size_t end = 0;
+    for (size_t at = 0; at < text.size(); end = at) {
+      if (is_space(next_code_point(text, at))) break;
+    }
+    made.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::vector<std::string_view> by_space_from_right(std::string_view text, int64_t most) {
+  std::vector<std::string_view> made;
+  while (true) {
+    text = text.substr(0, skip_right(text));
+    if (text.empty()) break;
+    if (most-- == 0) {
+      made.push_back(text.substr(skip_left(text)));
+      break;
+    }
+    size_t start = 0;
+    for (size_t at = 0; at < text.size();) {
+      if (is_space(next_code_point(text, at))) start = at;
+    }
+    made.push_back(text.substr(start));
+    text = text.substr(0, start);
+  }
+  std::reverse(made.begin(), made.end());
+  return made;
+}
+
+template <bool from_right>
+Value split(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("split", given, {"sep=", "maxsplit="});
+  const int64_t asked = arguments[1] ? whole(*arguments[1]) : -1;
+  const int64_t most = asked < 0 ? INT64_MAX : asked;
+  std::string_view text = owner.text();
+  if (arguments[0] == nullptr || arguments[0]->is_none()) {
+    return list_of(from_right ? by_space_from_right(text, most) : by_space(text, most));
+  }
+  const std::string_view sign = text_of(*arguments[0], "");
+  if (sign.empty()) fail("ValueError", "empty separator");
+  std::vector<std::string_view> made;
+  for (int64_t i = 0; i < most; ++i) {
+    const size_t at = from_right ? text.rfind(sign) : text.find(sign);
+    if (at == text.npos) break;
+    made.push_back(from_right ? text.substr(at + sign.size()) : text.substr(0, at));
+    text = from_right ? text.substr(0, at) : text.substr(at + sign.size());
+  }
+  made.push_back(text);
+  if (from_right) std::reverse(made.begin(), made.end());
+  return list_of(made);
+}
+
+Value splitlines(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("splitlines", given, {"keepends="});
+  return list_of(lines_of(owner.text(), arguments[0] && truth(*arguments[0])));
+}
+
+template <bool from_right>
+Value partition(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("partition", given, {"sep"});
+  const std::string_view text = owner.text(), sign = text_of(*arguments[0], "");
+  if (sign.empty()) fail("ValueError", "empty separator");
+  const size_t at = from_right ? text.rfind(sign) : text.find(sign);
+  if (at == text.npos) {
+    return from_right ? make_tuple({"", "", owner}) : make_tuple({owner, "", ""});
+  }
+  return make_tuple({text.substr(0, at), sign, text.substr(at + sign.size())});
+}
+
+// The part of a text that start and end say, and where it begins, in characters.
+std::string_view part(const Value& owner, const Value* start, const Value* end, int64_t& begin) {
+  const auto length = static_cast<int64_t>(owner.chars());
+  const auto bound = [&](const Value* value, int64_t otherwise) {
+    if (value == nullptr || value->is_none()) return otherwise;
+    const int64_t at = whole(*value);
+    return std::clamp(at < 0 ? at + length : at, int64_t{0}, length);
+  };
+  begin = bound(start, 0);
+  const int64_t stop = bound(end, length);
+  const std::string_view text = owner.text();
+  if (begin > stop) return std::string_view();
+  const size_t from = byte_of(text, static_cast<size_t>(begin));
+  return text.substr(from, byte_of(text, static_cast<size_t>(stop)) - from);
+}
+
+template <bool from_right, bool must>
+Value find(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("find", given, {"sub", "start=", "end="});
+  const std::string_view sign = text_of(*arguments[0], "");
+  int64_t begin = 0;
+  const std::string_view text = part(owner, arguments[1], arguments[2], begin);
+  const bool outside = text.data() == nullptr;
+  const size_t at = outside ? text.npos : from_right ? text.rfind(sign) : text.find(sign);
+  if (at != text.npos)
+    return Value(begin + static_cast<int64_t>(count_code_points(text.substr(0, at))));
+  if (must) fail("ValueError", "substring not found");
+  return Value(-1);
+}
+
+Value count(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("count", given, {"sub", "start=", "end="});
+  const std::string_view sign = text_of(*arguments[0], "");
+  int64_t begin = 0, found = 0;
+  const std::string_view text = part(owner, arguments[1], arguments[2], begin);
+  if (text.data() == nullptr) return Value(0);
+  if (sign.empty()) return Value(static_cast<int64_t>(count_code_points(text)) + 1);
+  for (size_t at = 0; (at = text.find(sign, at)) != text.npos; at += sign.size()) ++found;
+  return Value(found);
+}
+
+template <bool at_end>
+Value borders(Budget&, const Value& owner, const Arguments& given) {
+  const char* name = at_end ? "endswith" : "startswith";
+  const Bound arguments(name, given, {"prefix", "start=", "end="});
+  int64_t begin = 0;
+  const std::string_view text = part(owner, arguments[1], arguments[2], begin);
+  if (text.data() == nullptr) return Value(false);
+  const auto fits = [&](const Value& sign) {
+    if (!sign.is_string()) {
+      use(sign);
+      fail("TypeError",
+           std::string(name) + " first arg must be str or a tuple of str, not " + type_name(sign));
+    }
+    const std::string_view wanted = sign.text();
+    if (wanted.size() > text.size()) return false;
+    return text.substr(at_end ? text.size() - wanted.size() : 0, wanted.size()) == wanted;
+  };
+  if (!arguments[0]->is(Kind::kTuple)) return Value(fits(*arguments[0]));
+  const Values& signs = arguments[0]->items();
+  return Value(std::any_of(signs.begin(), signs.end(), fits));
+}
+
+template <bool at_end>
+Value removes(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("remove", given, {"prefix"});
+  const std::string_view text = owner.text();
+  const std::string_view sign = text_of(*arguments[0], "argument");
+  if (sign.size() > text.size()) return owner;
+  const size_t at = at_end ? text.size() - sign.size() : 0;
+  if (text.substr(at, sign.size()) != sign) return owner;
+  return Value(at_end ? text.substr(0, at) : text.substr(sign.size()));
+}
+
+Value replace(Budget& budget, const Value& owner, const Arguments& given) {
+  const Bound arguments("replace", given, {"old", "new", "count="});
+  const std::string old(text_of(*arguments[0], "replace() argument 1"));
+  const std::string with(text_of(*arguments[1], "replace() argument 2"));
+  return Value(replaced(budget, owner.text(), old, with, arguments[2] ? whole(*arguments[2]) : -1));
+}
+
+Value join(Budget& budget, const Value& owner, const Arguments& given) {
+  const Bound arguments("join", given, {"iterable"});
+  use(*arguments[0]);
+  const Values pieces = budget.listed(*arguments[0]);
+  size_t size = owner.chars() * pieces.size(), i = 0;
+  for (const Value& piece : pieces) size += size_of(piece);
+  budget.check(size);
+  std::string made;
+  for (const Value& piece : pieces) {
+    if (!piece.is_string()) {
+      fail("TypeError", "sequence item " + std::to_string(i) + ": expected str instance, " +
+                            type_name(piece) + " found");
+    }
+    if (i++ > 0) made += owner.text();
+    made += piece.text();
+  }
+  return Value(std::move(made));
+}
+
+template <char where>
+Value justify(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("justify", given, {"width", "fillchar="});
+  check_width(arguments[0]);
+  const std::string fill(arguments[1] ? text_of(*arguments[1], "fillchar") : " ");
+  if (count_code_points(fill) != 1) {
+    fail("TypeError", "The fill character must be exactly one character long");
+  }
+  const int64_t room = whole(*arguments[0]) - static_cast<int64_t>(owner.chars());
+  if (room <= 0) return owner;
+  if (where == 'c') return Value(centered(owner.text(), whole(*arguments[0]), fill));
+  std::string space;
+  for (int64_t i = 0; i < room; ++i) space += fill;
+  return Value(where == 'l' ? owner.text() + space : space + owner.text());
+}
+
+Value zfill(Budget&, const Value& owner, const Arguments& given) {
+  const Bound arguments("zfill", given, {"width"});
+  check_width(arguments[0]);
+  const int64_t room = whole(*arguments[0]) - static_cast<int64_t>(owner.chars());
+  if (room <= 0) return owner;
+  const std::string& text = owner.text();
+  const bool sign = !text.empty() && (text[0] == '+' || text[0] == '-');
+  return Value(text.substr(0, sign) + std::string(static_cast<size_t>(room), '0') +
+               text.substr(sign));
+}
+
+Value expandtabs(Budget& budget, const Value& owner, const Arguments& given) {
+  const Bound arguments("expandtabs", given, {"tabsize="});
+  const int64_t size = std::max<int64_t>(arguments[0] ? whole(*arguments[0]) : 8, 0);
+  const std::string& text = owner.text();
+  const auto tabs = static_cast<size_t>(std::count(text.begin(), text.end(), '\t'));
+  if (tabs > 0)
+    budget.check(owner.chars() + tabs * static_cast<size_t>(std::min<int64_t>(size, 1 << 30)));
+  std::string made;
+  int64_t column = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t start = at;
+    const char32_t code = next_code_point(text, at);
+    if (code == '\t') {
+      const int64_t spaces = size > 0 ? size - column % size : 0;
+      made.append(static_cast<size_t>(spaces), ' ');
+      column += spaces;
+    } else {
+      made.append(text, start, at - start);
+      column = code == '\n' || code == '\r' ? 0 : column + 1;
+    }
+  }
+  return Value(std::move(made));
+}
+
+Value format(Budget& budget, const Value& owner, const Arguments& given) {
+  return Value(braces(budget, owner.text(), given));
+}
+
+Value format_map(Budget& budget, const Value& owner, const Arguments& given) {
+  const Bound arguments("format_map", given, {"mapping"});
+  use(*arguments[0]);
+  if (!arguments[0]->is_dict()) {
+    fail("TypeError", std::string("'") + type_name(*arguments[0]) + "' object is no mapping");
+  }
+  Arguments named;
+  for (const auto& [key, value] : arguments[0]->dict().items) {
+    if (key.is_string()) named.named.emplace_back(key.text(), value);
+  }
+  return Value(braces(budget, owner.text(), named));
+}
+
+Value translate(Budget&, const Value&, const Arguments&) {
+  fail("it translates characters, which is not supported");
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+}
+
+bool prints(std::string_view text) { return text.empty() || every<is_printable>(text); }
+
+std::string casefolded(std::string_view text) { return lower(text); }
+
+struct Row {
+  const char* name;
+  TextMethod run;
+};
+
+constexpr Row kMethods[] = {
+    {"capitalize", changes<capitalized>},
+    {"casefold", changes<casefolded>},
+    {"center", justify<'c'>},
+    {"count", count},
+    {"endswith", borders<true>},
+    {"expandtabs", expandtabs},
+    {"find", find<false, false>},
+    {"format", format},
+    {"format_map", format_map},
+    {"index", find<false, true>},
+    {"isalnum", asks<every<alphanumeric>>},
+    {"isalpha", asks<every<is_alpha>>},
+    {"isascii", asks<is_ascii>},
+    {"isdecimal", asks<every<is_decimal>>},
+    {"isdigit", asks<every<is_digit>>},
+    {"isidentifier", asks<is_identifier>},
+    {"islower", asks<all_lower>},
+    {"isnumeric", asks<every<is_numeric>>},
+    {"isprintable", asks<prints>},
+    {"isspace", asks<every<is_space>>},
+    {"istitle", asks<is_titled>},
+    {"isupper", asks<all_upper>},
+    {"join", join},
+    {"ljust", justify<'l'>},
+    {"lower", changes<lower>},
+    {"lstrip", strip<true, false>},
+    {"partition", partition<false>},
+    {"removeprefix", removes<false>},
+    {"removesuffix", removes<true>},
+    {"replace", replace},
+    {"rfind", find<true, false>},
+    {"rindex", find<true, true>},
+    {"rjust", justify<'r'>},
+    {"rpartition", partition<true>},
+    {"rsplit", split<true>},
+    {"rstrip", strip<false, true>},
+    {"split", split<false>},
+    {"splitlines", splitlines},
+    {"startswith", borders<false>},
+    {"strip", strip<true, true>},
+    {"swapcase", changes<swapped>},
+    {"title", changes<titled>},
+    {"translate", translate},
+    {"upper", changes<upper>},
+    {"zfill", zfill},
+};
+
+}  // namespace
+
+TextMethod find_text_method(std::string_view name) {
+  for (const Row& row : kMethods) {
+    if (name == row.name) return row.run;
+  }
+  return nullptr;
+}
+
+bool all_upper(std::string_view text) { return cased(text, is_upper, is_lower); }
+bool all_lower(std::string_view text) { return cased(text, is_lower, is_upper); }
+
+std::string without_ends(std::string_view text, const Value* chars, bool left, bool right) {
+  std::string_view set;
+  const bool given = chars != nullptr && !chars->is_none();
+  if (given) {
+    use(*chars);
+    if (!chars->is_string()) fail("TypeError", "strip arg must be None or str");
+    set = chars->text();
+  }
+  if (left) text.remove_prefix(skip_left(text, given ? &set : nullptr));
+  if (right) text = text.substr(0, skip_right(text, given ? &set : nullptr));
+  return std::string(text);
+}
+
+std::string replaced(Budget& budget, const std::string& text, const std::string& old,
+                     const std::string& with, int64_t most) {
+  std::vector<size_t> found;
+  const size_t limit = most < 0 ? SIZE_MAX : static_cast<size_t>(most);
+  if (old.empty()) {
+    for (size_t at = 0; at <= text.size() && found.size() < limit;) {
+      found.push_back(at);
+      if (at == text.size()) break;
+      next_code_point(text, at);
+    }
+  } else {
+    for (size_t at = 0; found.size() < limit && (at = text.find(old, at)) != text.npos;
+         at += old.size()) {
+      found.push_back(at);
+    }
+  }
+  if (with.size() > old.size()) {
+    budget.check((text.size() + found.size() * (with.size() - old.size())) / 4);
+    budget.check(count_code_points(text) +
+                 found.size() * (count_code_points(with) -
+                                 std::min(count_code_points(with), count_code_points(old))));
+  }
+  std::string made;
+  size_t from = 0;
+  for (size_t at : found) {
+    made.append(text, from, at - from);
+    made += with;
+    from = at + old.size();
+  }
+  return made.append(text, from, text.npos);
+}
+
+std::string centered(const std::string& text, int64_t width, const std::string& fill) {
+  const int64_t room = width - static_cast<int64_t>(count_code_points(text));
+  if (room <= 0) return text;
+  const int64_t left = room / 2 + (room & width & 1);
+  std::string made;
+  for (int64_t i = 0; i < left; ++i) made += fill;
+  made += text;
+  for (int64_t i = left; i < room; ++i) made += fill;
+  return made;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends) {
+  const auto ends_line = [](char32_t c) {
+    return (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+           c == 0x2029;
+  };
+  std::vector<std::string_view> made;
+  size_t from = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = at;
+    const char32_t code = next_code_point(text, at);
+    if (!ends_line(code)) continue;
+    if (code == '\r' && at < text.size() && text[at] == '\n') ++at;
+    made.push_back(text.substr(from, (keep_ends ? at : end) - from));
+    from = at;
+  }
+  if (from < text.size()) made.push_back(text.substr(from));
+  return made;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> made;
+  size_t from = 0;
+  bool within = false;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t start = at;
+    const char32_t code = at < text.size() ? next_code_point(text, at) : U' ';
+    const bool word = code == '_' || alphanumeric(code);
+    if (word && !within) from = start;
+    if (!word && within) made.push_back(text.substr(from, start - from));
+    within = word;
+    if (start == text.size()) break;
+  }
+  return made;
+}
+
+}  // namespace wherry::jinja

@@ -1,0 +1,169 @@
+"""The C++ runtime of chat templates answers as Python's does, byte for byte."""
+
+# ruff: noqa: E501 - a template is read as one line
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wherry.errors import ModelError
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.text.chat_template import ChatTemplate
+
+from ..runtime.test_chat_template import CHATML, EXPRESSIONS
+from ..runtime.test_chat_template import MESSAGES as SHORT
+from ..runtime.test_template_attacks import ATTACKS
+from ..runtime.test_template_attacks import MESSAGES as LONG
+from .programs import Program
+from .random_templates import MESSAGES, VARIABLES, Maker
+
+SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
+CASES = json.loads((Path(__file__).parents[1] / "web" / "text_cases.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def cpp():
+    with Program("wherry_render_templates") as program:
+        yield program
+
+
+def python(source: str, messages: Any, variables: Any = None, opened: bool = True) -> dict[str, Any]:
+    try:
+        template = ChatTemplate(source, SPECIAL)
+    except ModelError as e:
+        return {"invalid": str(e)}
+    try:
+        text = template.render(messages, add_generation_prompt=opened, variables=variables)
+        return {"text": text}
+    except RequestError as e:
+        return {"refused": str(e)}
+
+
+def both(cpp, source: str, messages: Any, variables: Any = None) -> tuple[Any, Any]:
+    made = cpp.ask(source=source, special=SPECIAL, messages=messages, variables=variables or {})
+    return made, python(source, messages, variables)
+
+
+@pytest.mark.parametrize("line", EXPRESSIONS.strip().splitlines())
+def test_expressions(cpp, line):
+    for expression in line.split(";"):
+        made, wanted = both(cpp, "{{ " + expression.strip() + " }}", SHORT)
+        assert made == wanted
+        assert "text" in made
+
+
+def test_the_shared_table(cpp):
+    for case in CASES["templates"]:
+        made = cpp.ask(**{**case, "messages": CASES["messages"], "text": None})
+        assert made.get("text") == case["text"]
+
+
+STATEMENTS = [
+    CHATML,
+    "{% for m in messages %}\n  {% if m.role == 'user' %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}\n",
+    "a\n  {%+ if true %}b{% endif %}\n {#- c -#} \n {% raw %} {{ x }} {%- endraw %} \n\n",
+    "{%- macro show(x, depth=0) -%}{{ '-' * depth }}{{ x }}{{ caller() if caller }}{%- endmacro -%}"
+    "{% call show('x') %}called{% endcall %}{{ show('y', depth=2) }}{{ show.name }}{{ show.arguments }}",
+    "{% for m in messages recursive %}{{ loop.index }}{{ loop.depth }}{{ loop([]) if not loop.depth0 }}{% else %}none{% endfor %}",
+    "{% for k, v in {'a': 1, 'b': 2}.items() if v > 1 %}{{ k }}={{ v }}{% endfor %}",
+    "{% set block %}in {{ 1 }}{% endset %}{{ block | upper }}{% filter upper %}shout{% endfilter %}",
+    "{% set a, b = 1, 2 %}{{ a + b }}{% with c = 3 %}{{ c }}{% endwith %}{{ c }}{% block x %}{{ a }}{% endblock %}{{ self.x() }}",
+    "{% set j = joiner('|') %}{% for i in range(2) %}{{ j() }}{{ i }}{% endfor %}{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}",
+    "{% set x = 1 %}{% for i in [1, 2] %}{{ x }}{% set x = 5 %}{{ x }}{% endfor %}{{ x }}",
+    "{% macro f() %}{{ y }}{% endmacro %}{% set y = 3 %}{{ f() }}",
+    "{% generation %}[{{ messages[0].content }}]{% endgeneration %}",
+    "{% if false %}{{ 1 | nothing }}{% endif %}{{ 'x' if true else 1 | nothing }}{{ 1 is nothing if false }}",
+    "{{ messages[0].nothing.at_all }}",
+    "{{ raise_exception('Roles must alternate') }}",
+    "{{ ''.__class__.__mro__ }}",
+    "{{ messages.append(1) }}",
+    "{{ 'a' + 1 }}",
+    "{{ 1 + 'a' }}",
+    "{{ {'a': 1}.b.c }}",
+    "{{ none.x }}{{ none.x.y }}",
+    "{% include 'x' %}",
+    "{% for %}",
+    "a\n{% nothing %}",
+    "{% if true %}",
+    "{% if true %}{% endfor %}",
+    "{{ 1 | nothing }}",
+    "{{ 1 is nothing }}",
+    "{{ 'a",
+    "{{ a b }}",
+    "{{ (1 }}",
+    "{{ 1 + }}",
+    "{% break %}",
+    "{# x",
+    "{% set 1 = 2 %}",
+]
+
+
+@pytest.mark.parametrize("source", STATEMENTS)
+def test_statements_and_errors(cpp, source):
+    made, wanted = both(cpp, source, SHORT)
+    if "invalid" in wanted:  # what is wrong with it may be said in other words
+        assert made["invalid"].startswith("The chat template, line ")
+    else:
+        assert made == wanted
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_end_within_the_budget(cpp, name):
+    made = cpp.ask(source=ATTACKS[name], special=SPECIAL, messages=LONG)
+    assert 60 < len(made["refused"]) < 1500
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{" + "(" * 50_000 + ")" * 50_000 + "}}",
+        "{{ " + "-" * 100_000 + "1 }}",
+        "{{ " + "1+" * 50_000 + "1 }}",
+        "{{ a" + ".b" * 50_000 + " }}",
+        "{{ " + "[" * 5_000 + "]" * 5_000 + "}}",
+        "{% if a %}" * 5_000 + "{% endif %}" * 5_000,
+        "x" * 2**20,
+    ],
+    ids=range(7),
+)
+def test_what_is_too_large_is_the_models_fault(cpp, source):
+    assert "chat template" in cpp.ask(source=source, messages=[])["invalid"]
+
+
+def test_variables_that_templates_look_at(cpp):
+    for source in (
+        "{{ a }}{% set b = 1 %}{{ b }}{% if c %}{% set d = 1 %}{% endif %}{{ d }}{{ namespace() }}",
+        "{% for x in xs %}{{ x }}{{ loop.index }}{{ y }}{% set y = 1 %}{% endfor %}{{ y }}",
+        "{% macro m(p, q=r) %}{{ p }}{{ s }}{{ caller }}{% endmacro %}{{ m() }}",
+        "{% if a %}{% set t = 1 %}{% else %}{% set t = 2 %}{% endif %}{{ t }}",
+        "{% if tools is not defined %}{% set tools = none %}{% endif %}{{ tools }}",
+        "{% set ns = namespace(a=b) %}{% set ns.c = d %}{% with e = f %}{{ e }}{{ g }}{% endwith %}",
+    ):
+        found = cpp.ask(source=source, asked=True)["variables"]
+        assert set(found) == ChatTemplate(source).variables
+
+
+def check_random(cpp, seed: int, count: int) -> None:
+    """Text equal to text, failure to failure; of a template that Python accepts also the words."""
+    maker = Maker(random.Random(seed))
+    for i in range(count):
+        source = maker.statements() if i % 3 == 0 else "{{ " + maker.expression() + " }}"
+        made, wanted = both(cpp, source, MESSAGES, VARIABLES)
+        if " at 0x" in str(wanted) or "63 bits" in str(made):
+            continue  # an address, a number that is too large here
+        assert made.keys() == wanted.keys(), (source, made, wanted)
+        assert made.get("text") == wanted.get("text"), source
+
+
+def test_templates_at_random(cpp):
+    check_random(cpp, 1, 1500)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_many_templates_at_random(cpp, seed):
+    check_random(cpp, seed, 5000)
