@@ -1,0 +1,170 @@
+// wherry_app.h over app/chat.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "app/chat/app.h"
+#include "app/chat/conversation.h"
+#include "app/chat/open.h"
+#include "app/chat/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+#include "support/error.h"
+#include "wherry_app.h"
+
+struct wherry_app {
+  std::unique_ptr<wherry::app::App> app;
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+int failed(int status, const std::string& message) {
+  last_error = message;
+  return status;
+}
+
+// Runs a call's work; no exception leaves it.
+template <typename Work>
+int guarded(Work work) noexcept {
+  try {
+    work();
+    return WHERRY_OK;
+  } catch (const wherry::Error& error) {
+    return failed(error.status(), error.what());
+  } catch (const wherry::app::RequestError& error) {
+    return failed(WHERRY_INVALID_ARGUMENT, error.what());
+  } catch (const wherry::app::Cancelled&) {
+    return failed(WHERRY_CANCELLED, "the load was cancelled");
+  } catch (const std::bad_alloc&) {
+    return failed(WHERRY_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(WHERRY_INTERNAL, error.what());
+  }
+}
+
+void require(const void* pointer, const char* name) {
+  if (pointer != nullptr) return;
+  throw wherry::Error(WHERRY_INVALID_ARGUMENT, std::string(name) + " is null");
+}
+
+// A copy that wherry_app_free frees, ended by a zero byte.
+char* copied(const std::string& text) {
+  auto* made = static_cast<char*>(std::malloc(text.size() + 1));
+  if (made == nullptr) throw std::bad_alloc();
+  std::memcpy(made, text.c_str(), text.size() + 1);
+  return made;
+}
+
+}  // namespace
+
+int wherry_app_abi_version(void) { return WHERRY_APP_ABI_VERSION; }
+
+const char* wherry_app_last_error(void) { return last_error.c_str(); }
+
+int wherry_app_open(const char* folder, const char* options_json,
+                    const wherry_app_progress* progress, wherry_app** out) {
+  return guarded([&] {
+    require(folder, "folder");
+    require(out, "out");
+    auto made = std::make_unique<wherry_app>();
+    made->app = wherry::app::open_app(folder, options_json ? options_json : "", progress);
+    *out = made.release();
+  });
+}
+
+int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
+                     wherry_app_on_chunk on_chunk, void* context, int64_t* id) {
+  return guarded([&] {
+    require(app, "app");
+    require(request_json, "request_json");
+    require(reinterpret_cast<const void*>(on_chunk), "on_chunk");
+    require(id, "id");
+    *id = app->app->start(std::string(request_json, length),
+                          [on_chunk, context](const std::string& json, bool last) {
+                            on_chunk(context, json.c_str(), json.size(), last);
+                          });
+  });
+}
+
+int wherry_app_abort(wherry_app* app, int64_t id) {
+  return guarded([&] {
+    require(app, "app");
+    if (!app->app->abort(id)) {
+      throw wherry::Error(WHERRY_NOT_FOUND, "no request " + std::to_string(id) + " runs");
+    }
+  });
+}
+
+int wherry_app_stats(wherry_app* app, char** json) {
+  return guarded([&] {
+    require(app, "app");
+    require(json, "json");
+    *json = copied(app->app->stats());
+  });
+}
+
+int wherry_app_trim(wherry_app* app) {
+  return guarded([&] {
+    require(app, "app");
+    app->app->trim();
+  });
+}
+
+void wherry_app_free(void* memory) { std::free(memory); }
+
+void wherry_app_close(wherry_app* app) { delete app; }
+
+int wherry_app_render(wherry_app* app, const char* request_json, size_t length, char** text,
+                      size_t* text_length) {
+  return guarded([&] {
+    require(app, "app");
+    require(request_json, "request_json");
+    require(text, "text");
+    require(text_length, "text_length");
+    wherry::app::Value request;
+    try {
+      request = wherry::jinja::from_json(
+          wherry::jinja::well_formed(std::string_view(request_json, length)));
+    } catch (const wherry::jinja::Failure& failure) {
+      throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
+    }
+    const std::string made = wherry::app::rendered(wherry::app::checked_chat(request),
+                                                   app->app->model().chat_template, nullptr);
+    *text = copied(made);
+    *text_length = made.size();
+  });
+}
+
+int wherry_app_encode(wherry_app* app, const char* text, size_t length, int add_special_tokens,
+                      int32_t** ids, size_t* n) {
+  return guarded([&] {
+    require(app, "app");
+    require(text, "text");
+    require(ids, "ids");
+    require(n, "n");
+    const auto made = app->app->model().abilities.tokenizer->encode(std::string_view(text, length),
+                                                                    add_special_tokens != 0);
+    auto* kept = static_cast<int32_t*>(std::malloc(made.size() * sizeof(int32_t) + 1));
+    if (kept == nullptr) throw std::bad_alloc();
+    std::copy(made.begin(), made.end(), kept);
+    *ids = kept;
+    *n = made.size();
+  });
+}
+
+int wherry_app_decode(wherry_app* app, const int32_t* ids, size_t n, int skip_special_tokens,
+                      char** text, size_t* length) {
+  return guarded([&] {
+    require(app, "app");
+    if (n > 0) require(ids, "ids");
+    require(text, "text");
+    require(length, "length");
+    const std::string made = app->app->model().abilities.tokenizer->decode(
+        std::vector<int32_t>(ids, ids + n), skip_special_tokens != 0);
+    *text = copied(made);
+    *length = made.size();
+  });
+}

@@ -1,0 +1,54 @@
+// From a request to what the core is asked: prompts in tokens, parameters, seeds.
+#ifndef WHERRY_ENGINE_APP_CHAT_PLAN_H_
+#define WHERRY_ENGINE_APP_CHAT_PLAN_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/chat/fields.h"
+#include "app/chat/sampling.h"
+#include "app/chat/thoughts.h"
+#include "app/template/chat_template.h"
+
+namespace wherry::app {
+
+// One choice of an answer.
+struct Job {
+  std::vector<int32_t> prompt;
+  uint64_t seed;
+  int32_t max_tokens;
+};
+
+struct Plan {
+  bool chat;
+  std::string model;  // what answers call it
+  bool stream;
+  std::vector<Job> jobs;
+  Sampling sampling;  // of all jobs, but for their seeds and limits
+  std::vector<std::string> stops;
+  bool logprobs;          // whether they were asked for
+  bool continues;         // the output continues the prompt's text
+  int64_t prompt_tokens;  // each prompt once, whatever n
+  size_t n;               // choices of each prompt; their jobs follow each other
+  bool include_usage;
+  std::optional<Thoughts> thoughts;  // marks of reasoning that the output is looked through for
+  bool opened = false;               // the prompt has begun the reasoning
+  bool shows_reasoning = true;
+  std::vector<int32_t> visible;  // special tokens that are seen by their names
+};
+
+struct Model {
+  std::string name;
+  Abilities abilities;
+  const jinja::ChatTemplate* chat_template;  // null: it only completes text
+};
+
+// gone: whether nobody waits any more. Throws RequestError, or jinja::Abandoned.
+Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_ENGINE_APP_CHAT_PLAN_H_
