@@ -27,7 +27,7 @@ typedef struct wherry_app wherry_app;
 typedef struct {
   size_t size; /* sizeof(wherry_app_progress) */
   void* context;
-  /* phase: "files" (done and total in bytes), "tokenizer", "weights" or "ready" (0 or 1 of 1). */
+  /* phase: "weights" (done and total in bytes), or "files", "tokenizer", "ready" (0 or 1 of 1). */
   int (*report)(void* context, const char* phase, int64_t done, int64_t total);
 } wherry_app_progress;
 
@@ -39,16 +39,15 @@ WHERRY_API const char* wherry_app_last_error(void);
 /*
  * folder: what `wherry compile` or `wherry package` has written: wherry.json and what it lists.
  * options_json, or null; all optional, unknown keys are errors:
- * {"device": "cpu" (default) or "<kind>:<index>",
+ * {"device": "cpu" (default) or "<kind>:<index>", whose driver the program has opened,
  *  "library": path of the compiled library (default: the manifest's), or
  *  "system_library_prefix": of one that is linked into the program,
  *  "runtime": path of TVM's run time (default: none is opened, the program has it),
- *  "driver": path of the library that drives a device that is no CPU,
  *  "name": the model's, in answers (default: the manifest's),
  *  "threads": of the kernels (default: all cores),
  *  "pack_dir": folder for weights in the kernels' layout, which are then mapped,
- *  "check": whether files are compared with the manifest's SHA-256 (false: sizes alone),
- *  "context", "kv_tokens", "max_batch", "prefill_chunk", "prefix_cache", "cache_dir",
+ *  "check_weights": as wherry_model_load; other files are compared with the manifest by their
+ * sizes, "context", "kv_tokens", "max_batch", "prefill_chunk", "prefix_cache", "cache_dir",
  * "cache_bytes", "max_drafts": as wherry_engine_create} progress: or null.
  */
 WHERRY_API int wherry_app_open(const char* folder, const char* options_json,
@@ -63,8 +62,7 @@ WHERRY_API int wherry_app_open(const char* folder, const char* options_json,
  *
  * json is ended by a zero byte that length does not count, and is valid until the callback returns.
  * With "stream": true and "stream_options": {"include_usage": true} the last chunk has no choices
- * but the usage, as OpenAI's. What a server writes as "[DONE]" is `last`, with length 0 where the
- * final chunk has been given already.
+ * but the usage, as OpenAI's. What a server writes as "[DONE]" is `last`.
  */
 typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t length, int last);
 
@@ -73,7 +71,8 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  * *id: for wherry_app_abort; from 1 on.
  *
  * What is wrong with a request comes as its last call of on_chunk, like all that happens to it
- * later; the status is for what is wrong with the call itself.
+ * later; the status is for what is wrong with the call itself. Not supported, and refused by name:
+ * tools, formats that the output is held to, echo, suffix, prompt_logprobs, prediction.
  */
 WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
                                 wherry_app_on_chunk on_chunk, void* context, int64_t* id);

@@ -1,5 +1,6 @@
 """Templates made at random: most fail, and what they say then is compared, too."""
 
+# ruff: noqa: E501 - tables of words
 from __future__ import annotations
 
 import random
@@ -29,7 +30,7 @@ _LEAVES = [
     "'2.50'", "'\\n'", "[]", "()", "{}", "'k'", "(1,)", "'role'", "messages[0]", "messages[-1]",
     "table.b", "rows[0]", "range(3)", "'e\\u0301'",
 ]  # fmt: skip
-_OPERATORS = "+ - * / // % ** ~ == != < <= > >= in and or".split() + ["not in", "is sameas"]
+_OPERATORS = [*"+ - * / // % ** ~ == != < <= > >= in and or".split(), "not in", "is sameas"]
 _FILTERS = """
 abs capitalize center count d default dictsort e first float forceescape int items join last length
 list lower max min reverse round safe select reject sort string sum title tojson trim
@@ -125,7 +126,9 @@ class Maker:
         rng = self._rng
         kind = rng.randrange(12 if depth else 4)
         if kind == 0:
-            return rng.choice(["x", " \n", "\n", "  ", "\n  ", " y\n ", "{# note #}\n", "{#- n -#} ", "ü"])
+            return rng.choice(
+                ["x", " \n", "\n", "  ", "\n  ", " y\n ", "{# note #}\n", "{#- n -#} ", "ü"]
+            )
         if kind < 3:
             begin, end = rng.choice(["", "-"]), rng.choice(["", "-"])
             return f"{{{{{begin} {self.expression(2)} {end}}}}}"
@@ -141,8 +144,14 @@ class Maker:
             return self._loop(body)
         if kind == 9:
             call = rng.choice(["m(1)", "m()", "m(1, y=2)", "m(1, 2, 3)", "m(q=1)"])
-            rest = f"{{{{ {call} }}}}" if rng.random() < 0.7 else f"{tag('call ' + call)}c{tag('endcall')}"
-            extra = rng.choice(["", "{{ caller() }}", "{{ varargs }}", "{{ kwargs }}", "{{ x }}{{ y }}"])
+            rest = (
+                f"{{{{ {call} }}}}"
+                if rng.random() < 0.7
+                else f"{tag('call ' + call)}c{tag('endcall')}"
+            )
+            extra = rng.choice(
+                ["", "{{ caller() }}", "{{ varargs }}", "{{ kwargs }}", "{{ x }}{{ y }}"]
+            )
             return tag("macro m(x, y='d')") + body + extra + tag("endmacro") + rest
         if kind == 10:
             name = rng.choice(["set v", "filter upper", "with w = 1", "generation"])
@@ -156,7 +165,15 @@ class Maker:
             "{{ loop.nextitem is defined }}", "{{ loop.cycle('p', 'q') }}", "{{ loop.length }}",
             "{{ loop.changed(i) }}", "{{ loop.revindex0 }}", "{{ i.n }}", "{{ loop }}",
         ])  # fmt: skip
-        early = rng.choice(["", "", tag("break"), tag("continue"), tag("if i == 1") + tag("continue") + tag("endif")])
+        early = rng.choice(
+            [
+                "",
+                "",
+                tag("break"),
+                tag("continue"),
+                tag("if i == 1") + tag("continue") + tag("endif"),
+            ]
+        )
         test = f" if {self.expression(1)}" if rng.random() < 0.2 else ""
         other = tag("else") + "none" if rng.random() < 0.3 else ""
         over = rng.choice([*VARIABLES, "messages", "range(3)", "table.items()", self.expression(2)])

@@ -297,7 +297,10 @@ def test_what_is_no_json(app):
 
 def test_a_folder_that_is_none(tmp_path):
     done = subprocess.run(
-        [str(BUILD / "wherry_app_lines"), str(tmp_path)], capture_output=True, text=True, check=False
+        [str(BUILD / "wherry_app_lines"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "wherry compile" in done.stderr

@@ -31,7 +31,9 @@ def cpp():
         yield program
 
 
-def python(source: str, messages: Any, variables: Any = None, opened: bool = True) -> dict[str, Any]:
+def python(
+    source: str, messages: Any, variables: Any = None, opened: bool = True
+) -> dict[str, Any]:
     try:
         template = ChatTemplate(source, SPECIAL)
     except ModelError as e:
@@ -160,7 +162,7 @@ def check_random(cpp, seed: int, count: int) -> None:
 
 
 def test_templates_at_random(cpp):
-    check_random(cpp, 1, 1500)
+    check_random(cpp, 1, 400)
 
 
 @pytest.mark.nightly

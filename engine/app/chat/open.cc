@@ -16,9 +16,9 @@ using Items = std::vector<std::pair<Value, Value>>;
 constexpr const char* kEngineOptions[] = {"context",       "kv_tokens",    "max_batch",
                                           "prefill_chunk", "prefix_cache", "cache_dir",
                                           "cache_bytes",   "max_drafts"};
-constexpr const char* kAppOptions[] = {"device",  "library",  "system_library_prefix",
-                                       "runtime", "driver",   "name",
-                                       "threads", "pack_dir", "check_weights"};
+constexpr const char* kAppOptions[] = {"device",   "library",      "system_library_prefix",
+                                       "runtime",  "name",         "threads",
+                                       "pack_dir", "check_weights"};
 
 void check(int status) {
   if (status != WHERRY_OK) throw Error(static_cast<wherry_status>(status), wherry_last_error());
@@ -130,9 +130,6 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   progress("files", 1, 1);
   if (const std::string path = text_option(options, "runtime"); !path.empty()) {
     open_library(path, "TVM's run time");
-  }
-  if (const std::string path = text_option(options, "driver"); !path.empty()) {
-    open_library(path, "the device's driver");
   }
   progress("tokenizer", 0, 1);
   Speech speech = read_speech(folder);
