@@ -3,19 +3,15 @@
 #include <algorithm>
 
 #include "app/chat/request_error.h"
+#include "app/chat/status.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
-#include "support/error.h"
 
 namespace wherry::app {
 
 namespace {
 
 constexpr size_t kEvents = 64;  // taken at once
-
-void check(int status) {
-  if (status != WHERRY_OK) throw Error(static_cast<wherry_status>(status), wherry_last_error());
-}
 
 std::string aborted() {
   return error_json("The request was aborted", "server_error", "", "aborted");

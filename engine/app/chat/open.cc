@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "app/chat/status.h"
 #include "app/template/json_text.h"
-#include "support/error.h"
 
 namespace wherry::app {
 
@@ -19,10 +19,6 @@ constexpr const char* kEngineOptions[] = {"context",       "kv_tokens",    "max_
 constexpr const char* kAppOptions[] = {"device",   "library",      "system_library_prefix",
                                        "runtime",  "name",         "threads",
                                        "pack_dir", "check_weights"};
-
-void check(int status) {
-  if (status != WHERRY_OK) throw Error(static_cast<wherry_status>(status), wherry_last_error());
-}
 
 bool among(const Value& name, const char* const* begin, const char* const* end) {
   return std::any_of(begin, end, [&](const char* known) { return name.text() == known; });
