@@ -136,8 +136,7 @@ bool App::gone(const RequestPtr& request) {
 void App::refuse(const RequestPtr& request, const std::string& error_json) {
   {
     const std::lock_guard lock(mutex_);
-    request->failure = error_json;
-    ready_.push_back(request);
+    ready_.push_back({request, error_json});
   }
   wherry_engine_wake(engine_.get());
 }
@@ -174,7 +173,7 @@ void App::submit(const RequestPtr& request, Plan plan) {
     const std::lock_guard lock(mutex_);
     if (request->aborted) throw jinja::Abandoned();
     request->generation = generation;
-    ready_.push_back(request);  // before its first event
+    ready_.push_back({request, ""});  // before its first event
     for (size_t i = 0; i < made.jobs.size(); ++i) {
       request->core_ids.push_back(next_core_id_);
       choices_[next_core_id_++] = {request, i};
@@ -206,12 +205,12 @@ void App::hear() {
   while (true) {
     size_t n = 0;
     const int status = wherry_engine_wait(engine_.get(), events.data(), events.size(), -1, &n);
-    std::deque<RequestPtr> ready;
+    std::deque<Ready> ready;
     {
       const std::lock_guard lock(mutex_);
       ready.swap(ready_);
     }
-    for (const RequestPtr& request : ready) open(request);
+    for (const Ready& one : ready) open(one);
     if (status == WHERRY_OK) take(events.data(), n);
     const std::lock_guard lock(mutex_);
     if (closing_ && requests_.empty()) return;
@@ -219,16 +218,15 @@ void App::hear() {
   }
 }
 
-void App::open(const RequestPtr& request) {
-  if (request->failure.empty()) {
-    request->generation->open();
-  } else if (request->generation) {
-    request->generation->fail(request->failure);
-    end(request);
+void App::open(const Ready& ready) {
+  const RequestPtr& request = ready.request;
+  if (ready.failure.empty()) return request->generation->open();
+  if (request->generation) {
+    request->generation->fail(ready.failure);
   } else {
-    request->listener(request->failure, true);
-    end(request);
+    request->listener(ready.failure, true);
   }
+  end(request);
 }
 
 void App::end(const RequestPtr& request) {

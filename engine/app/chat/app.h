@@ -55,9 +55,13 @@ class App {
     bool aborted = false;
     std::shared_ptr<Generation> generation;  // once it is planned
     std::vector<uint64_t> core_ids;          // of its choices; 0: it has ended
-    std::string failure;                     // why it never ran
   };
   using RequestPtr = std::shared_ptr<Request>;
+  // To be opened, or, with the JSON of an error, ended.
+  struct Ready {
+    RequestPtr request;
+    std::string failure;
+  };
 
   void plan_requests();
   void plan(const RequestPtr& request);
@@ -65,7 +69,7 @@ class App {
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);
   void hear();
-  void open(const RequestPtr& request);
+  void open(const Ready& ready);
   void take(const wherry_event* events, size_t n);
   void end(const RequestPtr& request);
 
@@ -76,8 +80,8 @@ class App {
 
   mutable std::mutex mutex_;  // of all below
   std::condition_variable planned_;
-  std::deque<RequestPtr> waiting_;                                       // to be planned
-  std::deque<RequestPtr> ready_;                                         // to be opened, or refused
+  std::deque<RequestPtr> waiting_;  // to be planned
+  std::deque<Ready> ready_;
   std::map<int64_t, RequestPtr> requests_;                               // all that have not ended
   std::unordered_map<uint64_t, std::pair<RequestPtr, size_t>> choices_;  // by the core's ids
   int64_t next_id_ = 1;
