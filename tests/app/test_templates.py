@@ -21,6 +21,7 @@ from ..runtime.test_template_attacks import MESSAGES as LONG
 from .programs import Program
 from .random_templates import MESSAGES, VARIABLES, Maker
 
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")  # of what Jinja compiles to
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 CASES = json.loads((Path(__file__).parents[1] / "web" / "text_cases.json").read_text())
 

@@ -106,6 +106,14 @@ std::string lower(std::string_view text) {
   return made;
 }
 
+std::string folded(std::string_view text) {
+  std::string made;
+  for (size_t at = 0; at < text.size();) {
+    append_changed(made, kToFold, kMoreFold, next_code_point(text, at));
+  }
+  return made;
+}
+
 std::string capitalized(std::string_view text) {
   std::string made;
   for (size_t at = 0; at < text.size();) {

@@ -18,6 +18,7 @@ bool is_printable(char32_t code);
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
+std::string folded(std::string_view text);       // str.casefold
 std::string capitalized(std::string_view text);  // the first as a title, the rest lower
 std::string titled(std::string_view text);       // str.title
 std::string swapped(std::string_view text);      // str.swapcase

@@ -162,7 +162,9 @@ class Percent {
       made += field(at);
     }
     const bool left = tuple_ ? next_ < values_.items().size() : !used_;
-    if (left && !values_.is_dict() && !values_.is_sequence()) unused();
+    const bool mapping =  // to Python what has items is one
+        values_.is_dict() || values_.is_sequence() || values_.is(Kind::kUndefined);
+    if (left && !mapping) unused();
     if (left && tuple_) unused();
     return made;
   }

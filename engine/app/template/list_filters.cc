@@ -10,7 +10,9 @@ namespace wherry::jinja {
 
 namespace {
 
-Value folded(const Value& value) { return value.is_string() ? Value(lower(value.text())) : value; }
+Value without_case(const Value& value) {
+  return value.is_string() ? Value(lower(value.text())) : value;
+}
 
 bool asked(const Value* value) { return value != nullptr && truth(*value); }
 
@@ -76,7 +78,7 @@ Value dictsort(Runtime& runtime, const Value& value, const Arguments& given) {
   for (const auto& [key, held] : value.dict().items) {
     items.push_back(make_tuple({key, held}));
     const Value& chosen = by == "key" ? key : held;
-    keys.push_back(asked(arguments[0]) ? chosen : folded(chosen));
+    keys.push_back(asked(arguments[0]) ? chosen : without_case(chosen));
   }
   return make_list(sorted(runtime.budget(), items, keys, asked(arguments[2])));
 }

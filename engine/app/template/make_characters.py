@@ -74,7 +74,12 @@ def page() -> str:
         ("kHidden", lambda c: not c.isprintable()),
     ):
         made.append(table("Span", name, (f"{{{a}, {b}}}" for a, b in ranges(holds))))
-    for name, change in (("Upper", str.upper), ("Lower", str.lower), ("Title", str.title)):
+    for name, change in (
+        ("Upper", str.upper),
+        ("Lower", str.lower),
+        ("Title", str.title),
+        ("Fold", str.casefold),
+    ):
         rows = (f"{{{a}, {b}, {by}, {step}}}" for a, b, by, step in shifts(change))
         made.append(table("Shift", f"kTo{name}", rows))
         more = (f"{{{code}, {quoted(text)}}}" for code, text in expansions(change))

@@ -90,6 +90,13 @@ Value index_of(Budget&, const Value& owner, const Arguments& given) {
   return Value(static_cast<int64_t>(found - items.begin()));
 }
 
+Values everything(const Value& owner) {
+  Values made;
+  Next next = iterate(owner);
+  for (Value one; next(one);) made.push_back(one);
+  return made;
+}
+
 Value count_of(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments("count", given, {"value"});
   const Values& items = owner.items();
@@ -197,6 +204,9 @@ std::optional<Value> method_of(const Value& owner, const std::string& name) {
     case Kind::kFloat:
       return of_number(owner, name);
     case Kind::kRange:
+      if (name == "index" || name == "count") {
+        return bound(make_list(everything(owner)), name, name == "index" ? index_of : count_of);
+      }
       if (name == "start") return Value(owner.as<Range>().start);
       if (name == "stop") return Value(owner.as<Range>().stop);
       if (name == "step") return Value(owner.as<Range>().step);

@@ -322,7 +322,7 @@ Value missing(const Value& value, const Value& name) {
 // value[key]; nothing where Python raises TypeError or LookupError.
 std::optional<Value> subscript(const Value& value, const Value& key) {
   if (value.is_dict()) {
-    if (key.is(Kind::kList) || key.is_dict()) return std::nullopt;
+    if (key.is(Kind::kList) || key.is_dict() || key.is(Kind::kView)) return std::nullopt;
     const Value* found = value.dict().find(key);
     return found ? std::optional<Value>(*found) : std::nullopt;
   }
@@ -355,7 +355,7 @@ std::optional<Value> found_attribute(const Value& value, const std::string& name
 }  // namespace
 
 Value attribute(const Value& value, const Value& name) {
-  if (!is_internal(name.text())) use(value);
+  if (name.text() != "__class__") use(value);  // which even what is undefined has
   if (std::optional<Value> found = found_attribute(value, name.text())) return *found;
   if (std::optional<Value> found = subscript(value, name)) return *found;
   return missing(value, name);

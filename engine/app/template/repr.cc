@@ -154,7 +154,7 @@ std::string repr(const Value& value) {
     case Kind::kFunction: {
       const auto& function = value.as<Function>();
       if (std::string_view(function.type) == "Macro")
-        return "<Macro " + repr_text(function.name) + ">";
+        return "<Macro " + (function.name.empty() ? "anonymous" : repr_text(function.name)) + ">";
       return std::string("<") + function.type + " " + function.name + ">";
     }
     case Kind::kIterator:

@@ -106,7 +106,7 @@ Runtime::Flow Runtime::run(const Statement& node, const FramePtr& frame, Output&
       frame->set(node.name, macro(node, frame, *node.name));
       break;
     case StatementKind::kCallBlock: {
-      const Value caller = macro(node, frame, "caller");
+      const Value caller = macro(node, frame, "");
       print(out, run_call(*node.parts[0], frame, &caller));
       break;
     }

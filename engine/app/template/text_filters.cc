@@ -132,6 +132,19 @@ Value safe(Runtime&, const Value& value, const Arguments&) {
   return Value::markup(to_string(value));
 }
 
+// The key and the value of a pair.
+std::pair<Value, Value> two_of(const Value& pair) {
+  Values parts;
+  Next next = iterate(pair);
+  for (Value part; parts.size() < 3 && next(part);) parts.push_back(part);
+  if (parts.size() > 2) fail("ValueError", "too many values to unpack (expected 2)");
+  if (parts.size() < 2) {
+    fail("ValueError",
+         "not enough values to unpack (expected 2, got " + std::to_string(parts.size()) + ")");
+  }
+  return {parts[0], parts[1]};
+}
+
 Value urlencode(Runtime&, const Value& value, const Arguments&) {
   const auto quoted = [](const std::string& text, bool slash) {
     static constexpr std::string_view kKept =
@@ -150,9 +163,19 @@ Value urlencode(Runtime&, const Value& value, const Arguments&) {
     }
     return made;
   };
-  if (!value.is_dict()) return Value(quoted(to_string(value), true));
+  if (value.is_string() || (!has_length(value) && !value.is(Kind::kIterator))) {
+    return Value(quoted(to_string(value), true));
+  }
   std::string made;
-  for (const auto& [key, item] : value.dict().items) {
+  Next next = iterate(value);
+  if (value.is_dict()) {
+    auto view = std::make_shared<View>();
+    view->part = 'i';
+    view->of = value;
+    next = iterate(Value(Kind::kView, std::move(view)));
+  }
+  for (Value pair; next(pair);) {
+    const auto [key, item] = two_of(pair);
     made += (made.empty() ? "" : "&") + quoted(to_string(key), false) + "=" +
             quoted(to_string(item), false);
   }

@@ -5,6 +5,7 @@
 #include "app/template/characters.h"
 #include "app/template/code_points.h"
 #include "app/template/operators.h"
+#include "app/text/unicode/properties.h"
 
 namespace wherry::jinja {
 
@@ -64,7 +65,8 @@ bool is_identifier(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const bool first = at == 0;
     const char32_t code = next_code_point(text, at);
-    if (code != '_' && !is_alpha(code) && (first || !is_decimal(code))) return false;
+    const bool goes_on = is_decimal(code) || ::wherry::text::is_mark().contains(code);
+    if (code != '_' && !is_alpha(code) && (first || !goes_on)) return false;
   }
   return true;
 }
@@ -343,8 +345,6 @@ bool is_ascii(std::string_view text) {
 
 bool prints(std::string_view text) { return text.empty() || every<is_printable>(text); }
 
-std::string casefolded(std::string_view text) { return lower(text); }
-
 struct Row {
   const char* name;
   TextMethod run;
@@ -352,7 +352,7 @@ struct Row {
 
 constexpr Row kMethods[] = {
     {"capitalize", changes<capitalized>},
-    {"casefold", changes<casefolded>},
+    {"casefold", changes<folded>},
     {"center", justify<'c'>},
     {"count", count},
     {"endswith", borders<true>},

@@ -83,8 +83,8 @@ class Value {
   int64_t integer() const { return int_; }  // of bool, too
   double number() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
   const std::string& text() const;
-  size_t chars() const;    // of a text
-  bool is_markup() const;  // a text that is known to be HTML
+  size_t chars() const;                     // of a text
+  bool is_markup() const;                   // a text that is known to be HTML
   const std::vector<Value>& items() const;  // of list and tuple
   const struct Dict& dict() const;
   template <typename T>
