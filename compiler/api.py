@@ -177,7 +177,9 @@ def ensure_artifact(
     described = describe(weights)
     deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
     described = described.at(deployment.context)
-    key = _key(weights, preset, scheme.name, deployment)
+    key = _key(weights, _inputs_of(preset), scheme.name, deployment)
+    # An app has one folder of a model's weights on all of its systems, and in each the same name.
+    linked = _key(weights, {"kind": preset.device["kind"]}, scheme.name, deployment)
     name = f"{cache.safe(name_of(model))}-{scheme.name}-{cache.safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
@@ -200,6 +202,7 @@ def ensure_artifact(
             deployment=deployment,
             name=name_of(model),
             key=key,
+            linked=linked,
             dump=dump,
             progress=progress,
         )
@@ -245,11 +248,11 @@ def with_dtypes(
     return preset.with_kv_dtype(kv_dtype).with_activations(activations)
 
 
-def _key(weights: Path, preset: TargetPreset, scheme: str, deployment: Deployment) -> str:
-    """Hash of all that determines a compiled folder."""
+def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:
+    """Hash of all that determines a compiled folder, if `target` says all of the target."""
     inputs: dict[str, Any] = {
         "weights": json.loads((weights / MARKER).read_text()),
-        "target": _inputs_of(preset),
+        "target": target,
         "scheme": scheme,
         "deployment": asdict(deployment),
         "interface": INTERFACE_HASH,

@@ -39,14 +39,14 @@ def build_libraries(
     deployment: Deployment,
     described: Described,
     report: Report,
-    key: str,
+    linked: str,
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants, into `folder`.
 
     Only what comes before the choice of kernels, the export, is shared: it is 5% of a compilation.
-    `key` is the folder's: libraries that are linked into a program are found by it.
+    `linked` is what libraries that are linked into a program are found by.
     """
-    objects = target.objects(key)
+    objects = target.objects(linked)
     levels = (target, *target.variants)
     files = [folder / _file_name(level, level is not target) for level in levels]
     built: list[Library] = []

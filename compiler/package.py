@@ -53,6 +53,7 @@ def package(
     deployment: Deployment,
     name: str,
     key: str,
+    linked: str,
     dump: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -67,6 +68,7 @@ def package(
         deployment: what memory is planned for.
         name: what people call it.
         key: hash of all of these, kept in the manifest.
+        linked: by what a program finds the model if it is linked into it: the same on all systems.
         dump: a folder for the module after each phase, and the source of the device's code.
         progress: called with "compile" and the number of phases done.
 
@@ -87,7 +89,7 @@ def package(
             latents_once=target.latents_once and target.interface is None,
         )
         report("", "export", program.mod)
-        built = build_libraries(making, program, target, deployment, described, report, key)
+        built = build_libraries(making, program, target, deployment, described, report, linked)
         files = {f.name: record(f) for f in built.files} | taken
         if target.interface:
             config = _write_chat_config(making, described, deployment, scheme.name, taken)

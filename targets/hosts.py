@@ -24,7 +24,7 @@ class Host:
     cpu: str  # LLVM's name of the least CPU that "cpu" is compiled for there
     objects: Literal["ELF", "Mach-O", "wasm"]  # format of its object files
     # Prefix of the symbols by which a program finds the models that are linked into it, where that
-    # is how models are linked; "{key}" stands for the compiled folder's key.
+    # is how models are linked; "{key}" stands for what is the same on all systems.
     symbols: str | None = None
     options: tuple[tuple[str, int], ...] = ()  # of TVM's target
 
@@ -40,13 +40,15 @@ class Host:
 
     def linker(self) -> str | None:
         """The command that links libraries for this host; None: the compiler's own, or none."""
-        cross = "linux" in self.name and self != here()
+        cross = "linux" in self.name and self.symbols is None and self != here()
         return shutil.which(f"{self.arch}-linux-gnu-g++") if cross else None
 
     def library(self) -> Literal["so", "tar", "wasm"]:
         """What can be made on this machine."""
         if self.objects == "wasm":  # a model is linked to the core, for lack of a loader there
             return "wasm"
+        if self.symbols is not None:  # a program's linker takes it
+            return "tar"
         return "so" if self == here() or self.linker() else "tar"
 
 
@@ -64,6 +66,27 @@ HOSTS = {
         Host(
             name="android",
             triple="aarch64-linux-android24",
+            cpu="generic",
+            objects="ELF",
+            symbols=_APP,
+        ),
+        Host(  # emulators
+            name="android-x86_64",
+            triple="x86_64-linux-android24",
+            cpu="x86-64-v2",
+            objects="ELF",
+            symbols=_APP,
+        ),
+        Host(  # programs that hold their models, without a file to open
+            name="linux-x86_64-app",
+            triple="x86_64-linux-gnu",
+            cpu="x86-64-v3",
+            objects="ELF",
+            symbols=_APP,
+        ),
+        Host(
+            name="linux-aarch64-app",
+            triple="aarch64-linux-gnu",
             cpu="generic",
             objects="ELF",
             symbols=_APP,

@@ -133,7 +133,7 @@ class TargetPreset:
         the "symbols" that `ffi.SystemLib` is called with.
 
         Args:
-            key: of the compiled folder.
+            key: of the model, its weights and its limits, on whatever system.
         """
         if self.library == "so":
             return None

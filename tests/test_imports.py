@@ -30,10 +30,11 @@ BASE = {
 }
 ALLOWED = {
     "bench": {"runtime"},
-    "cli": {"bench", "compiler", "quant", "runtime", "targets", "web"},
+    "cli": {"bench", "compiler", "native", "quant", "runtime", "targets", "web"},
     "compiler": {"passes", "models", "quant", "targets"},
     "passes": set(),
     "models": set(),
+    "native": {"targets"},
     "quant": set(),
     "targets": set(),
     "runtime": set(),

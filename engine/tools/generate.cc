@@ -5,6 +5,7 @@
 //
 // Decodes greedily and prints the new tokens on one line, and numbers of the run to stderr.
 #include <dlfcn.h>
+#include <tvm/ffi/function.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: wherry_generate [OPTION VALUE]... LIBRARY WEIGHTS TOKEN...\n"
-    "  LIBRARY  compiled library, model.so\n"
+    "  LIBRARY  compiled library, model.so; system:PREFIX for a model that is linked in\n"
     "  WEIGHTS  compiled folder, with tensor-cache.json\n"
     "  TOKEN    ids of the prompt\n"
     "  --device      that the library is compiled for: cpu, cuda, opencl, vulkan, with :INDEX for\n"
@@ -29,12 +30,14 @@ constexpr char kUsage[] =
     "                cuda libtvm_runtime_cuda.so, as the linker finds it\n"
     "  --stop        ids that end the text, with commas; default: eos_token_id of WEIGHTS'\n"
     "                generation_config.json and config.json; none: nothing ends it\n"
-    "  --runtime     TVM's run time; default: libtvm_runtime.so, as the linker finds it\n"
+    "  --runtime     TVM's run time; default: libtvm_runtime.so, as the linker finds it, unless "
+    "it\n"
+    "                is linked in\n"
     "  --threads     of the kernels; default: all cores\n"
     "  --max-tokens  default: 64\n";
 
 struct Arguments {
-  std::string runtime = "libtvm_runtime.so";
+  std::string runtime;  // "": libtvm_runtime.so, if the program has none
   int threads = 0;
   int max_tokens = 64;
   std::string device = "cpu", driver;
@@ -138,8 +141,16 @@ std::vector<int32_t> run(wherry_engine* engine) {
   }
 }
 
+void open_runtime(std::string path) {
+  if (path.empty()) {
+    if (tvm::ffi::Function::GetGlobal("vm.builtin.copy").has_value()) return;
+    path = "libtvm_runtime.so";
+  }
+  open_global(path, "TVM's run time");
+}
+
 void generate(const Arguments& arguments) {
-  open_global(arguments.runtime, "TVM's run time");
+  open_runtime(arguments.runtime);
   open_driver(arguments);
   const std::vector<int32_t> stop = stop_ids(arguments);
   std::string options = "{\"threads\": " + std::to_string(arguments.threads) + "}";

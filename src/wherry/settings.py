@@ -10,6 +10,8 @@
     WHERRY_LINE     the line that a shell wants to complete; set by the scripts of `completion`
     CUDA_PATH       folder of the CUDA toolkit, or CUDA_HOME; default: where it is found
     ROCM_PATH       folder of ROCm; default: /opt/rocm
+    ANDROID_NDK_HOME folder of Android's NDK, or ANDROID_NDK_ROOT; default: the newest of the SDK's
+    ANDROID_HOME    folder of Android's SDK, or ANDROID_SDK_ROOT
     XDG_STATE_HOME  folder of the folder for what was typed in chats; default: ~/.local/state
 
 Hugging Face's token is left to huggingface_hub.
@@ -91,6 +93,18 @@ def api_key() -> str | None:
 def cuda_path() -> Path | None:
     """CUDA's toolkit as CUDA_PATH or CUDA_HOME has it, or None if neither is set."""
     chosen = os.environ.get("CUDA_PATH") or os.environ.get("CUDA_HOME")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def android_ndk() -> Path | None:
+    """Android's NDK as ANDROID_NDK_HOME or ANDROID_NDK_ROOT has it, or None if neither is set."""
+    chosen = os.environ.get("ANDROID_NDK_HOME") or os.environ.get("ANDROID_NDK_ROOT")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def android_sdk() -> Path | None:
+    """Android's SDK as ANDROID_HOME or ANDROID_SDK_ROOT has it, or None if neither is set."""
+    chosen = os.environ.get("ANDROID_HOME") or os.environ.get("ANDROID_SDK_ROOT")
     return Path(chosen).expanduser() if chosen else None
 
 

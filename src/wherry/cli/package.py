@@ -7,8 +7,13 @@ from pathlib import Path
 
 import click
 
+from wherry.errors import UsageError
+from wherry.native.platforms import PLATFORMS
+
 from . import completion, options
 from .progress import shown
+
+_SITE = ("webgpu", "wasm")
 
 
 def _variants(
@@ -27,11 +32,12 @@ def _variants(
 @click.option(
     "--target",
     "targets",
-    type=click.Choice(["webgpu", "wasm"]),
+    type=click.Choice([*_SITE, *PLATFORMS]),
     multiple=True,
     default=["webgpu"],
     show_default=True,
-    help="What runs it in the browser: its GPU, or its CPU. With both, the GPU where there is one.",
+    help="For a site, what runs it in the browser: its GPU, or its CPU; with both, the GPU where "
+    "there is one. For an app, the systems that it runs on; their CPUs run the model.",
 )
 @click.option(
     "--quant",
@@ -39,33 +45,69 @@ def _variants(
     metavar="SCHEME",
     multiple=True,
     help="How weights are stored, as in `wherry compile`. Of several a browser takes the best that "
-    "its GPU can run: q4f16_1 wants one with 16-bit floats, q4f32_1 runs on all.",
+    "its GPU can run: q4f16_1 wants one with 16-bit floats, q4f32_1 runs on all. Apps take one.",
+)
+@click.option(
+    "--cpu",
+    metavar="NAME",
+    help="The least CPU of an app's devices, as LLVM calls it: cortex-a76 has dot products for "
+    "int8. Default: what each device of the system has.",
 )
 @options.limits
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the site."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder.")
 def package_command(
     models: tuple[str, ...],
     targets: tuple[str, ...],
     quants: tuple[str, ...],
+    cpu: str | None,
     output: Path,
     context: int | None,
     max_batch: int | None,
     prefill_chunk: int | None,
 ) -> None:
-    """Write a site to chat with MODEL... in a browser: for any web server, without a program on it.
+    """Write a site to chat with MODEL... in a browser, or what an app needs of them.
 
-    Page, compiled models and weights. Prints the folder; `wherry web DIR` shows it on this machine.
-    Each --target is made with each --quant; a browser fetches the one that suits it.
+    A site is for any web server, without a program on it: page, compiled models and weights.
+    `wherry web DIR` shows it on this machine. Each --target is made with each --quant; a browser
+    fetches the one that suits it.
+
+    For an app: libraries with the core, TVM's run time and the models' code, headers, and weights
+    and tokenizers as assets. What an app does with them is in mobile/README.md.
+
+    Prints the folder.
     """
+    from wherry.compiler.api import Limits
+
+    limits = Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk)
+    apps = [target for target in targets if target not in _SITE]
+    if apps and len(apps) < len(set(targets)):
+        raise UsageError(
+            f"A folder is a site ({', '.join(_SITE)}) or for apps ({', '.join(PLATFORMS)}); "
+            f"--target has both: {', '.join(targets)}. Type the command once for each."
+        )
+    if apps:
+        _package_app(models, apps, quants, cpu, output, limits)
+    elif cpu:
+        raise UsageError("--cpu is for apps: a browser's CPU is not known. Leave it out.")
+    else:
+        _package_site(models, targets, quants, output, limits)
+    click.echo(output)
+
+
+def _package_site(
+    models: tuple[str, ...],
+    targets: tuple[str, ...],
+    quants: tuple[str, ...],
+    output: Path,
+    limits: object,
+) -> None:
     from wherry.cache import safe
     from wherry.compiler.api import Limits, ensure_artifact, name_of
     from wherry.web import site
 
+    assert isinstance(limits, Limits)
     site.check_new(output)
     site.page_folder()
-    limits = Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk)
     folders: dict[str, Path] = {}
     with shown() as progress:
         for model in models:
@@ -82,4 +124,44 @@ def package_command(
                 )
     site.copy_page(output)
     site.write_index(output, folders)
-    click.echo(output)
+
+
+def _package_app(
+    models: tuple[str, ...],
+    targets: list[str],
+    quants: tuple[str, ...],
+    cpu: str | None,
+    output: Path,
+    limits: object,
+) -> None:
+    from wherry.cache import safe
+    from wherry.compiler.api import Limits, ensure_artifact, name_of
+    from wherry.native import package
+
+    assert isinstance(limits, Limits)
+    if len(quants) > 1:
+        raise UsageError(f"An app takes one --quant; found {', '.join(quants)}.")
+    package.check_new(output)
+    names = [safe(name_of(model)) for model in models]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"Several models are called {', '.join(sorted(twice))}; an app takes one.")
+    platforms = [PLATFORMS[name] for name in dict.fromkeys(targets)]
+    with shown() as progress:
+        compiled = {
+            name: {
+                platform.name: ensure_artifact(
+                    model,
+                    target=f"cpu:{cpu}" if cpu else "cpu",
+                    host=platform.host,
+                    quant=quants[0] if quants else None,
+                    limits=limits,
+                    progress=progress,
+                )
+                for platform in platforms
+            }
+            for name, model in zip(names, models, strict=True)
+        }
+        made = package.write_package(output, compiled, platforms, progress)
+    for library in made.libraries:
+        click.echo(f"{library.size / 1e6:6.2f} MB  {library.path}", err=True)
+    package.require_all(output, made)

@@ -1,0 +1,58 @@
+// TVM's run time for apps, of the wheel's sources: tvm-ffi, the Relax VM, the CPU, memory, threads.
+//
+// Left out is what the core does not call: RPC, caches of keys and values, files of parameters. One
+// file, so that whoever links any of it has all of it: functions register themselves.
+#include <tvm/ffi/error.h>
+
+#include <string>
+
+#include "src/ffi/backtrace.cc"
+#include "src/ffi/container.cc"
+#include "src/ffi/custom_allocator.cc"
+#include "src/ffi/dtype.cc"
+#include "src/ffi/error.cc"
+#include "src/ffi/extra/env_c_api.cc"
+#include "src/ffi/extra/env_context.cc"
+#include "src/ffi/extra/json_parser.cc"
+#include "src/ffi/extra/json_writer.cc"
+#include "src/ffi/extra/library_module.cc"
+#include "src/ffi/extra/library_module_dynamic_lib.cc"
+#include "src/ffi/extra/library_module_system_lib.cc"
+#include "src/ffi/extra/module.cc"
+#include "src/ffi/function.cc"
+#include "src/ffi/init_once.cc"
+#include "src/ffi/object.cc"
+#include "src/ffi/tensor.cc"
+// The run time
+#include "src/runtime/cpu_device_api.cc"
+#include "src/runtime/device_api.cc"
+#include "src/runtime/file_utils.cc"
+#include "src/runtime/memory/memory_manager.cc"
+#include "src/runtime/tensor.cc"
+#include "src/runtime/thread_pool.cc"
+#include "src/runtime/threading_backend.cc"
+#include "src/runtime/vm/builtin.cc"
+#include "src/runtime/vm/bytecode.cc"
+#include "src/runtime/vm/executable.cc"
+#include "src/runtime/vm/vm.cc"
+#include "src/runtime/workspace_pool.cc"
+
+namespace tvm::runtime::detail {
+
+void LogFatalImpl(const std::string& file, int line, const std::string& message) {
+  TVM_FFI_THROW(InternalError) << message << " (" << file << ":" << line << ")";
+  throw;
+}
+
+// A library never prints.
+void LogMessageImpl(const std::string&, int, int, const std::string&) {}
+
+}  // namespace tvm::runtime::detail
+
+// Of the models that are linked in, one address each in every object file of theirs: models.cc,
+// which `wherry package` writes, else no_models.cc. A static library's objects are linked where
+// something refers to them, and to those nothing else does.
+extern "C" {
+extern const void* const wherry_linked_models[];
+__attribute__((used)) const void* const* wherry_models_in_use = wherry_linked_models;
+}

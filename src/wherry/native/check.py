@@ -1,0 +1,97 @@
+"""That a library is for its platform, and needs nothing that the system does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from wherry.errors import ToolchainError, listing
+
+from . import object_files
+from .object_files import ObjectFile
+from .platforms import Platform
+from .tools import zig_folder
+
+# What models call: of TVM's run time (mobile/native/runtime.cc has it), and of the C library, which
+# LLVM also calls by itself.
+RUNTIME = frozenset(
+    {
+        "TVMBackendAllocWorkspace",
+        "TVMBackendFreeWorkspace",
+        "TVMBackendParallelBarrier",
+        "TVMBackendParallelLaunch",
+        "TVMFFIEnvModLookupFromImports",
+        "TVMFFIEnvModRegisterSystemLibSymbol",
+        "TVMFFIErrorSetRaisedFromCStr",
+        "TVMFFIErrorSetRaisedFromCStrParts",
+        "TVMFFIFunctionCall",
+        "TVMFFIHandleInitOnce",
+    }
+)
+_MATH = "ceil cos erf exp exp2 fabs floor fma fmax fmin fmod log log2 nearbyint pow rint round sin "
+_MATH += "sincos sqrt tan tanh trunc"
+LIBC = frozenset(
+    {"memcpy", "memmove", "memset", "memcmp", "bzero", "memset_pattern16"}
+    | {name + suffix for name in _MATH.split() for suffix in ("", "f")}
+)
+# Of C++'s own library, mangled: std:: and what is thrown and allocated through.
+_CPP = re.compile(
+    r"_Z(N[KVO]*St|St|T[IVS]N?St|T[IVS]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa])|__cxa_"
+)
+_ALSO = frozenset({"__gxx_personality_v0", "_Unwind_Resume", "__dso_handle", "__stack_chk_fail"})
+
+
+def check_objects(platform: Platform, files: Sequence[Path]) -> None:
+    """Check models' objects that nothing is linked with yet.
+
+    Raises:
+        ToolchainError: with the list of what is wrong.
+    """
+    found = [file for path in files for file in object_files.read(path)]
+    missing = object_files.undefined(found) - RUNTIME - LIBC
+    _raise(platform, [*_foreign(platform, found), *_needed(missing)])
+
+
+def check_library(platform: Platform, library: Path) -> None:
+    """Check a static library of the core and models, for a system of Apple's.
+
+    What a linker would do with the system's libraries is done with the list of what these define
+    that zig brings along. Elsewhere the shared library's linker has looked.
+
+    Raises:
+        ToolchainError: with the list of what is wrong.
+    """
+    found = object_files.read(library)
+    zig = zig_folder()
+    missing: Iterable[str] = ()
+    if platform.system == "apple" and zig:
+        system = _system(zig / "lib" / "libc" / "darwin" / "libSystem.tbd")
+        missing = object_files.undefined(found) - system - _ALSO
+        missing = [name for name in missing if not _CPP.match(name)]
+    _raise(platform, [*_foreign(platform, found), *_needed(missing)])
+
+
+def _system(path: Path) -> frozenset[str]:
+    """What Apple's C library defines; a text-based stub library, of names in brackets."""
+    return frozenset(re.findall(r"(?<![\w$])_([\w$]+)", path.read_text(encoding="utf-8")))
+
+
+def _foreign(platform: Platform, files: Iterable[ObjectFile]) -> list[str]:
+    wanted = (platform.format, platform.arch, platform.platform)
+    return [
+        f"{file.name} is {file.format} for {file.arch} {file.platform}".rstrip()
+        for file in files
+        if (file.format, file.arch, file.platform) != wanted
+    ]
+
+
+def _needed(names: Iterable[str]) -> list[str]:
+    return [f"{name} is called, and nowhere defined" for name in sorted(names)]
+
+
+def _raise(platform: Platform, problems: list[str]) -> None:
+    if problems:
+        raise ToolchainError(
+            f"What was made for {platform.name} cannot be linked there:\n{listing(problems)}"
+        )

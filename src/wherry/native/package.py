@@ -1,0 +1,227 @@
+"""What an app needs of models, in one folder.
+
+    wherry-package.json           this record: models, libraries with sizes and SHA-256
+    assets/NAME/                  weights, tokenizer and manifest of a model, for wherry_app_open
+    jniLibs/ABI/libwherry.so      Android: core, run time and models in one library, for Java
+    lib/PLATFORM/libwherry.{a,so} Linux
+    Wherry.xcframework/           Apple: static libraries and headers
+    include/                      headers, with a module map
+    objects/PLATFORM/             where the core could not be compiled: models' code
+
+The manifest of a model here is that of its compiled folder, without the library: its objects are in
+the app's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import wherry
+from wherry.artifact import MANIFEST, Manifest, read_manifest, record
+from wherry.errors import ToolchainError, UsageError, listing
+from wherry.locks import making
+from wherry.targets.toolchain import Tool
+from wherry.temporary import temporary_folder
+
+from . import sources, xcframework
+from .build import Progress, build, write_models
+from .check import check_library, check_objects
+from .platforms import Platform
+from .tools import Compiler, compiler_for
+
+INDEX = "wherry-package.json"
+_SCHEMA = 1
+# By name of a model, then of a platform: its compiled folder.
+Compiled = Mapping[str, Mapping[str, Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """One file of a package that a linker takes."""
+
+    platform: str
+    path: str  # in the package
+    size: int  # bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """What was written."""
+
+    libraries: tuple[Made, ...]
+    missing: Mapping[str, tuple[Tool, ...]]  # platforms without libraries, and what these want
+
+
+def check_new(out: Path) -> None:
+    """Refuse to write over other files.
+
+    Raises:
+        UsageError: the folder has files and is no package.
+    """
+    if not out.exists():
+        return
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
+    if names and INDEX not in names:
+        raise UsageError(
+            f"{out} has files and is no package:\n{listing(sorted(names), 5)}\n"
+            "Choose another folder: -o DIR"
+        )
+
+
+def write_package(
+    out: Path,
+    compiled: Compiled,
+    platforms: Sequence[Platform],
+    progress: Progress | None = None,
+) -> Package:
+    """Write `out`; an older package there is replaced.
+
+    Args:
+        out: where to.
+        compiled: models, each for all of the platforms.
+        platforms: what for.
+        progress: as `build` calls it.
+
+    Raises:
+        ToolchainError: a compiler failed, or what it made needs what is not there.
+    """
+    check_new(out)
+    with making(out, f"the package {out.name}"), temporary_folder(out) as folder:
+        missing: dict[str, tuple[Tool, ...]] = {}
+        libraries: list[Made] = []
+        _write_headers(folder / "include")
+        for platform in platforms:
+            models = [
+                (all_[platform.name], read_manifest(all_[platform.name]))
+                for all_ in compiled.values()
+            ]
+            compiler = compiler_for(platform)
+            if compiler.missing:
+                missing[platform.name] = compiler.missing
+            libraries += _write_libraries(folder, platform, compiler, models, progress)
+        linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
+        if linked:
+            xcframework.write_info(folder / xcframework.NAME, linked)
+        records = [_write_assets(folder, name, all_) for name, all_ in compiled.items()]
+        index = {
+            "schema": _SCHEMA,
+            "wherry": wherry.__version__,
+            "tvm": version("apache-tvm"),
+            "models": records,
+            "libraries": [asdict(made) for made in libraries],
+            "missing": {name: [asdict(t) for t in tools] for name, tools in missing.items()},
+        }
+        (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        folder.rename(out)
+    return Package(libraries=tuple(libraries), missing=missing)
+
+
+def require_all(out: Path, package: Package) -> None:
+    """Say what could not be made.
+
+    Raises:
+        ToolchainError: a platform has no libraries; the message has what to type.
+    """
+    if not package.missing:
+        return
+    lines = [
+        f"{name}: models' code is in {out / 'objects' / name}; its library takes {tool.name}. "
+        f"Type: {tool.fix}"
+        for name, tools in package.missing.items()
+        for tool in tools
+        if tool.found is None
+    ]
+    raise ToolchainError(
+        f"{out} is written, but libraries are missing in it:\n{listing(lines)}\n"
+        "Then type the same again: what is compiled is kept."
+    )
+
+
+def _write_libraries(
+    folder: Path,
+    platform: Platform,
+    compiler: Compiler,
+    models: Sequence[tuple[Path, Manifest]],
+    progress: Progress | None,
+) -> list[Made]:
+    objects = folder / "objects" / platform.name
+    objects.mkdir(parents=True)
+    write_models(objects, models)
+    check_objects(platform, sorted(objects.glob("*.o")))
+    if compiler.missing:
+        return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
+    staged = folder / "staged"
+    built = build(platform, compiler, objects, staged, progress)
+    for library in built:
+        if library.suffix == ".a":
+            check_library(platform, library)
+    place = folder / platform.folder
+    if platform.system == "apple":
+        place = folder / xcframework.NAME / platform.folder
+        _write_headers(place / xcframework.HEADERS)
+    place.mkdir(parents=True, exist_ok=True)
+    # An app for Android takes the shared library alone.
+    taken = [p for p in built if platform.system != "android" or p.suffix == ".so"]
+    for library in taken:
+        library.rename(place / library.name)
+    shutil.rmtree(staged)
+    shutil.rmtree(objects)
+    if not any(objects.parent.iterdir()):
+        objects.parent.rmdir()
+    return [_made(folder, platform, place / library.name) for library in taken]
+
+
+def _made(folder: Path, platform: Platform, path: Path) -> Made:
+    found = record(path)
+    name = path.relative_to(folder).as_posix()
+    return Made(platform=platform.name, path=name, size=found.size, sha256=found.sha256)
+
+
+def _write_headers(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    headers = sorted((sources.root() / "engine" / "include").glob("*.h"))
+    for header in headers:
+        shutil.copyfile(header, folder / header.name)
+    lines = [f'header "{header.name}"' for header in headers] + ['link "c++"', "export *"]
+    body = "".join(f"    {line}\n" for line in lines)
+    (folder / "module.modulemap").write_text(f"module CWherry {{\n{body}}}\n")
+
+
+def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict[str, Any]:
+    """The files of a model that are the same everywhere; what the index says of it."""
+    manifests = {platform: read_manifest(place) for platform, place in compiled.items()}
+    (place, manifest), *others = [(compiled[p], m) for p, m in manifests.items()]
+    files = _without_library(manifest)
+    # One prefix finds the model in the library of each platform, and weights are the portable ones.
+    assert all(_without_library(m) == files for _, m in others)
+    assert len({m.target["objects"]["symbols"] for m in manifests.values()}) == 1
+    to = folder / "assets" / name
+    to.mkdir(parents=True)
+    for file in files:
+        try:
+            os.link(place / file, to / file)
+        except OSError:  # another disk, or one without links
+            shutil.copyfile(place / file, to / file)
+    (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+    return {
+        "name": manifest.name,
+        "folder": f"assets/{name}",
+        "symbols": manifest.target["objects"]["symbols"],
+        "quantization": manifest.quantization,
+        "memory": manifest.memory,
+        "bytes": sum(file.size for file in files.values()),
+    }
+
+
+def _without_library(manifest: Manifest) -> dict[str, Any]:
+    return {name: file for name, file in manifest.files.items() if name != manifest.library}
