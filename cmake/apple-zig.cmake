@@ -19,7 +19,7 @@ set(CMAKE_CXX_EXTENSIONS_COMPUTED_DEFAULT ON)
 # Apple's C library is not found by itself for iOS. libc++'s headers say which of its functions a
 # system's own libc++ has from which version on, if they are asked: then no newer one is called.
 string(JOIN " " CMAKE_CXX_FLAGS_INIT
-  "-target ${WHERRY_ZIG_TARGET}"
+  "-target ${WHERRY_ZIG_TARGET} -g0"
   "-isystem ${WHERRY_ZIG}/lib/libc/include/any-darwin-any"
   "-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS -D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1")
 set(CMAKE_AR "${WHERRY_ZIG}/zig")

@@ -37,7 +37,7 @@ LIBC = frozenset(
 )
 # Of C++'s own library, mangled: std:: and what is thrown and allocated through.
 _CPP = re.compile(
-    r"_Z(N[KVO]*St|St|T[IVS]N?St|T[IVS]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa])|__cxa_"
+    r"_Z(N[KVO]*St|St|T[ISTV]N?St|T[ISTV]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa])|__cxa_"
 )
 _ALSO = frozenset({"__gxx_personality_v0", "_Unwind_Resume", "__dso_handle", "__stack_chk_fail"})
 

@@ -1,0 +1,88 @@
+#include "java.h"
+
+#include <cstring>
+
+namespace wherry::java {
+
+namespace {
+
+constexpr jint kVersion = JNI_VERSION_1_6;
+
+JavaVM* machine = nullptr;
+Classes found;
+
+// Lives as long as a thread that we have made known to Java.
+struct Attached {
+  ~Attached() {
+    if (env != nullptr) machine->DetachCurrentThread();
+  }
+  JNIEnv* env = nullptr;
+};
+
+jmethodID method(JNIEnv* env, const char* of, const char* name, const char* signature) {
+  jclass owner = env->FindClass(of);
+  return owner == nullptr ? nullptr : env->GetMethodID(owner, name, signature);
+}
+
+}  // namespace
+
+const Classes& classes() { return found; }
+
+bool find_classes(JavaVM* vm, JNIEnv* env) {
+  machine = vm;
+  Frame frame(env);
+  if (!frame.open()) return false;
+  jclass native = env->FindClass("dev/wherry/Native");
+  if (native == nullptr) return false;
+  found.native = static_cast<jclass>(env->NewGlobalRef(native));
+  found.failure = env->GetStaticMethodID(native, "failure", "(I[B)Ljava/lang/Throwable;");
+  if (found.failure == nullptr) return false;
+  found.on_chunk = method(env, "dev/wherry/ChunkListener", "onChunk", "([BZ)V");
+  if (found.on_chunk == nullptr) return false;
+  found.keep_loading = method(env, "dev/wherry/LoadListener", "report", "([BJJ)Z");
+  return found.native != nullptr && found.keep_loading != nullptr;
+}
+
+JNIEnv* environment() {
+  void* env = nullptr;
+  if (machine->GetEnv(&env, kVersion) == JNI_OK) return static_cast<JNIEnv*>(env);
+  static thread_local Attached attached;
+  JavaVMAttachArgs arguments{kVersion, const_cast<char*>("wherry"), nullptr};
+#if defined(__ANDROID__)
+  JNIEnv** place = &attached.env;
+#else
+  void** place = reinterpret_cast<void**>(&attached.env);
+#endif
+  // A daemon: it does not keep a program from ending.
+  if (machine->AttachCurrentThreadAsDaemon(place, &arguments) != JNI_OK) attached.env = nullptr;
+  return attached.env;
+}
+
+std::string text_of(JNIEnv* env, jbyteArray bytes) {
+  if (bytes == nullptr) return {};
+  std::string text(static_cast<size_t>(env->GetArrayLength(bytes)), '\0');
+  env->GetByteArrayRegion(bytes, 0, static_cast<jsize>(text.size()),
+                          reinterpret_cast<jbyte*>(text.data()));
+  return text;
+}
+
+jbyteArray bytes_of(JNIEnv* env, const char* text, size_t length) {
+  jbyteArray bytes = env->NewByteArray(static_cast<jsize>(length));
+  if (bytes != nullptr) {
+    env->SetByteArrayRegion(bytes, 0, static_cast<jsize>(length),
+                            reinterpret_cast<const jbyte*>(text));
+  }
+  return bytes;
+}
+
+void fail(JNIEnv* env, int status, const char* message) {
+  if (env->ExceptionCheck()) return;  // of a callback in Java: it says more
+  Frame frame(env);
+  jbyteArray text = frame.open() ? bytes_of(env, message, std::strlen(message)) : nullptr;
+  if (text == nullptr) return;
+  jobject error =
+      env->CallStaticObjectMethod(classes().native, classes().failure, jint{status}, text);
+  if (error != nullptr && !env->ExceptionCheck()) env->Throw(static_cast<jthrowable>(error));
+}
+
+}  // namespace wherry::java

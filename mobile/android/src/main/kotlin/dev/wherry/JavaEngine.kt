@@ -1,0 +1,59 @@
+package dev.wherry
+
+import java.io.File
+import java.util.concurrent.CompletableFuture
+import java.util.function.Consumer
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.future.future
+
+/**
+ * [MLCEngine] for Java: futures in place of coroutines, a callback in place of a flow.
+ *
+ * Cancelling a future aborts its request, or its load. Callbacks come on threads of a pool.
+ */
+public class JavaEngine private constructor(private val engine: MLCEngine) : AutoCloseable {
+    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default)
+
+    /** The whole answer to a conversation. */
+    public fun chat(request: Request): CompletableFuture<Completion> =
+        scope.future { engine.chat.completions.create(request) }
+
+    /** The answer to a conversation piece by piece; the future is complete after the last. */
+    public fun chat(request: Request, onChunk: Consumer<Chunk>): CompletableFuture<Void?> =
+        scope.future {
+            engine.chat.completions.stream(request).collect(onChunk::accept)
+            null
+        }
+
+    /** The whole text that follows a text. */
+    public fun complete(request: Request): CompletableFuture<Completion> =
+        scope.future { engine.completions.create(request) }
+
+    public fun stats(): EngineStats = engine.stats()
+
+    /** As [MLCEngine.trim]. */
+    public fun trim(): Unit = engine.trim()
+
+    /** Aborts what runs and frees the model. */
+    override fun close() {
+        engine.close()
+        scope.cancel()
+    }
+
+    public companion object {
+        private val loads = CoroutineScope(SupervisorJob() + Dispatchers.Default)
+
+        /** As [MLCEngine.load]. */
+        @JvmStatic
+        @JvmOverloads
+        public fun load(
+            folder: File,
+            options: EngineOptions = EngineOptions(),
+            onProgress: Consumer<LoadProgress> = Consumer { },
+        ): CompletableFuture<JavaEngine> =
+            loads.future { JavaEngine(MLCEngine.load(folder, options, onProgress::accept)) }
+    }
+}

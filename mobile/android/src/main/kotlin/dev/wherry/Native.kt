@@ -1,0 +1,66 @@
+package dev.wherry
+
+import java.io.File
+
+/** Called by native code on a thread of the engine: JSON in UTF-8, and whether it is the last. */
+internal fun interface ChunkListener {
+    fun onChunk(json: ByteArray, last: Boolean)
+}
+
+/** Called by native code on the thread that loads; false ends the load. */
+internal fun interface LoadListener {
+    fun report(phase: ByteArray, done: Long, total: Long): Boolean
+}
+
+/**
+ * The functions of `wherry_app.h`. Texts are UTF-8; a handle is an address, valid until [close].
+ *
+ * The library is the package's `libwherry.so`. On a desktop the system property
+ * `wherry.libraries` names other files to load, with the separator of paths between them.
+ */
+internal object Native {
+    // wherry_status
+    private const val INVALID_ARGUMENT = -1
+    private const val NOT_FOUND = -2
+    private const val OUT_OF_MEMORY = -3
+    private const val INCOMPATIBLE = -4
+    const val CANCELLED: Int = -7
+
+    init {
+        val files = System.getProperty("wherry.libraries")
+        if (files == null) {
+            System.loadLibrary("wherry")
+        } else {
+            files.split(File.pathSeparator).forEach(System::load)
+        }
+    }
+
+    @JvmStatic external fun open(folder: ByteArray, options: ByteArray, listener: LoadListener?): Long
+
+    @JvmStatic external fun start(handle: Long, request: ByteArray, listener: ChunkListener): Long
+
+    @JvmStatic external fun abort(handle: Long, id: Long): Boolean
+
+    @JvmStatic external fun stats(handle: Long): ByteArray
+
+    @JvmStatic external fun trim(handle: Long)
+
+    @JvmStatic external fun close(handle: Long)
+
+    /** The exception of a status; native code throws it. */
+    @JvmStatic
+    fun failure(status: Int, message: ByteArray): Throwable {
+        val text = message.decodeToString()
+        return when (status) {
+            INVALID_ARGUMENT -> InvalidArgumentException(text)
+            NOT_FOUND -> ModelNotFoundException(text)
+            OUT_OF_MEMORY -> NotEnoughMemoryException(text)
+            INCOMPATIBLE -> IncompatibleModelException(text)
+            CANCELLED -> LoadCancelled()
+            else -> InternalException(text)
+        }
+    }
+}
+
+/** The listener of a load has ended it; [MLCEngine.load] turns it into the coroutine's own. */
+internal class LoadCancelled : RuntimeException("the load was cancelled")

@@ -1,0 +1,98 @@
+package dev.wherry
+
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.jsonObject
+
+/** One message of a conversation. [json] is OpenAI's object. */
+public class Message(public val json: JsonObject) {
+    public constructor(role: String, content: String) : this(
+        JsonObject(mapOf("role" to JsonPrimitive(role), "content" to JsonPrimitive(content))),
+    )
+
+    public companion object {
+        @JvmStatic public fun system(text: String): Message = Message("system", text)
+
+        @JvmStatic public fun user(text: String): Message = Message("user", text)
+
+        @JvmStatic public fun assistant(text: String): Message = Message("assistant", text)
+
+        /** The result of a call that the model asked for. */
+        @JvmStatic
+        public fun tool(callId: String, content: String): Message = Message(
+            JsonObject(
+                mapOf(
+                    "role" to JsonPrimitive("tool"),
+                    "tool_call_id" to JsonPrimitive(callId),
+                    "content" to JsonPrimitive(content),
+                ),
+            ),
+        )
+    }
+}
+
+/** What is asked: OpenAI's object. Fields that are not set are the model's own defaults. */
+public class Request internal constructor(internal val json: JsonObject) {
+    internal fun streamed(stream: Boolean): JsonObject =
+        JsonObject(json + ("stream" to JsonPrimitive(stream)))
+
+    public companion object {
+        /** A request as JSON, of any field that the engine knows. */
+        @JvmStatic
+        public fun of(json: String): Request = Request(
+            try {
+                Json.parseToJsonElement(json).jsonObject
+            } catch (e: IllegalArgumentException) {
+                throw InvalidArgumentException("A request is one JSON object: ${e.message}")
+            },
+        )
+
+        /** A conversation to go on with, as Java calls it; [settings] add fields. */
+        @JvmStatic
+        @JvmOverloads
+        public fun chat(messages: List<Message>, settings: Settings = Settings()): Request = Request(
+            JsonObject(settings.json + ("messages" to JsonArray(messages.map(Message::json)))),
+        )
+
+        /** A text to go on with. */
+        @JvmStatic
+        @JvmOverloads
+        public fun text(prompt: String, settings: Settings = Settings()): Request =
+            Request(JsonObject(settings.json + ("prompt" to JsonPrimitive(prompt))))
+    }
+}
+
+/**
+ * How a request is answered; names and meanings are OpenAI's.
+ *
+ * @param maxTokens at most so many tokens; null: until the model ends or the context does
+ * @param temperature 0 takes the likeliest token each time
+ * @param topP of the distribution, the likeliest tokens that together have this share
+ * @param seed the same seed gives the same answer
+ * @param stop texts that end the answer
+ * @param tools functions that the model may ask for
+ * @param more any other field
+ */
+public class Settings @JvmOverloads constructor(
+    maxTokens: Int? = null,
+    temperature: Double? = null,
+    topP: Double? = null,
+    seed: Long? = null,
+    stop: List<String>? = null,
+    tools: JsonArray? = null,
+    more: Map<String, JsonElement> = emptyMap(),
+) {
+    internal val json: JsonObject = buildJsonObject {
+        maxTokens?.let { put("max_tokens", JsonPrimitive(it)) }
+        temperature?.let { put("temperature", JsonPrimitive(it)) }
+        topP?.let { put("top_p", JsonPrimitive(it)) }
+        seed?.let { put("seed", JsonPrimitive(it)) }
+        stop?.let { texts -> put("stop", JsonArray(texts.map(::JsonPrimitive))) }
+        tools?.let { put("tools", it) }
+        more.forEach { (name, value) -> put(name, value) }
+    }
+}

@@ -1,0 +1,10 @@
+package android.content;
+
+import android.content.res.Configuration;
+
+/** Android's interface. */
+public interface ComponentCallbacks {
+    void onConfigurationChanged(Configuration configuration);
+
+    void onLowMemory();
+}

@@ -1,0 +1,17 @@
+package android.content;
+
+import android.content.res.AssetManager;
+import java.io.File;
+
+/** Of Android's class, what the library calls: there is no SDK where it is compiled in tests. */
+public abstract class Context {
+    public abstract File getFilesDir();
+
+    public abstract AssetManager getAssets();
+
+    public abstract Context getApplicationContext();
+
+    public abstract void registerComponentCallbacks(ComponentCallbacks callbacks);
+
+    public abstract void unregisterComponentCallbacks(ComponentCallbacks callbacks);
+}

@@ -1,0 +1,48 @@
+import dev.wherry.Chunk;
+import dev.wherry.EngineOptions;
+import dev.wherry.JavaEngine;
+import dev.wherry.Message;
+import dev.wherry.Request;
+import dev.wherry.RequestException;
+import dev.wherry.Settings;
+import java.io.File;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+
+/** The library as a program in Java uses it. */
+final class JavaChecks {
+    static String run(File folder, EngineOptions options, String prompt, Settings settings)
+            throws Exception {
+        try (JavaEngine engine = JavaEngine.load(folder, options).get()) {
+            String text = engine.complete(Request.text(prompt, settings)).get().getText();
+            StringBuilder pieces = new StringBuilder();
+            Request chat = Request.chat(List.of(Message.user(prompt)), settings);
+            engine.chat(chat, (Chunk chunk) -> pieces.append(chunk.getText())).get();
+            String refused = "nothing";
+            try {
+                engine.complete(Request.text("", settings)).get();
+            } catch (ExecutionException e) {
+                refused = ((RequestException) e.getCause()).getCode();
+            }
+            CompletableFuture<?> long_ = engine.complete(Request.text(prompt, new Settings(400)));
+            long_.cancel(true);
+            boolean cancelled = false;
+            try {
+                long_.get();
+            } catch (CancellationException e) {
+                cancelled = true;
+            }
+            while (engine.stats().getPagesFree() != engine.stats().getPagesTotal()) {
+                engine.trim();
+                Thread.sleep(5);
+            }
+            return String.format(
+                    "{\"text\": \"%s\", \"pieces\": \"%s\", \"refused\": \"%s\", \"cancelled\": %s}",
+                    text, pieces, refused, cancelled);
+        }
+    }
+
+    private JavaChecks() {}
+}
