@@ -167,7 +167,8 @@ void generate(const Arguments& arguments) {
   params.n_stop_ids = stop.size();
   check(wherry_engine_add(engine, 1, arguments.prompt.data(), arguments.prompt.size(), &params));
   std::vector<int32_t> tokens = run(engine);
-  wherry_stats stats;
+  wherry_stats stats{};
+  stats.size = sizeof stats;
   check(wherry_engine_stats(engine, &stats));
   for (size_t i = 0; i < tokens.size(); ++i) std::cout << (i ? " " : "") << tokens[i];
   std::cout << std::endl;

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wherry.errors import UsageError
+from wherry.native.platforms import PLATFORMS
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
 
@@ -38,6 +39,8 @@ def test_doctor_lists_devices_and_tools(tmp_path):
     assert set(found["devices"]) == {"cuda", "opencl", "vulkan"}
     assert set(found["targets"]) == set(KINDS)
     assert found["targets"]["cpu"] == []
+    assert set(found["apps"]) == set(PLATFORMS)
+    assert all(tools for tools in found["apps"].values())
     nvcc = found["targets"]["cuda"][0]
     assert nvcc == {"name": "nvcc", "found": None, "fix": "pip install 'wherry[cuda]'"}
 

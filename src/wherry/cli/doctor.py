@@ -32,6 +32,7 @@ def doctor_command(as_json: bool) -> None:
         "checks": checks,
         "devices": _devices(),
         "targets": _targets(),
+        "apps": _apps(),
         "auto": _attempt(_auto),
     }
     if as_json:
@@ -75,6 +76,14 @@ def _targets() -> dict[str, list[dict[str, Any]]]:
         tools = preset.toolchain.tools() if preset.toolchain else ()
         found[kind] = [asdict(tool) for tool in tools]
     return found
+
+
+def _apps() -> dict[str, list[dict[str, Any]]]:
+    """Of each system that `wherry package` makes libraries for: what compiles C++ for it."""
+    from wherry.native.platforms import PLATFORMS
+    from wherry.native.tools import compiler_for
+
+    return {n: [asdict(tool) for tool in compiler_for(p).tools] for n, p in PLATFORMS.items()}
 
 
 def _auto() -> str:

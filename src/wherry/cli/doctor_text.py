@@ -13,7 +13,7 @@ _MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "yellow
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
-    """Three sections and a verdict; `report` is what --json prints."""
+    """Four sections and a verdict; `report` is what --json prints."""
     yield _title("This machine")
     for name, check in report["checks"].items():
         yield _row("ok" if check["ok"] else "FAIL", name, check["found"])
@@ -24,16 +24,23 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
         if not found["devices"]:
             yield _row("none", kind, found["problem"] or "no device")
     yield _title("Targets to compile for (all but cpu are optional)")
-    for kind, tools in report["targets"].items():
-        missing = [tool for tool in tools if tool["found"] is None]
-        present = ", ".join(f"{tool['name']} {tool['found']}" for tool in tools if tool["found"])
-        fixes = "; ".join(f"{tool['name']}: {tool['fix']}" for tool in missing)
-        yield _row("lacks" if missing else "ok", kind, fixes or present or "takes nothing more")
+    yield from _tools(report["targets"])
+    yield _title("Systems that `wherry package` makes libraries of apps for")
+    yield from _tools(report["apps"])
     yield _title("Verdict")
     auto = report["auto"]
     yield _row("ok" if auto["ok"] else "FAIL", "--target auto", auto["found"])
     if not report["ok"]:
         yield _row("FAIL", "wherry run", "something that it needs is missing, see above")
+
+
+def _tools(all_: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """A row for each target or system: what is here, or else what to type."""
+    for kind, tools in all_.items():
+        missing = [tool for tool in tools if tool["found"] is None]
+        present = ", ".join(f"{tool['name']} {tool['found']}" for tool in tools if tool["found"])
+        fixes = "; ".join(f"{tool['name']}: {tool['fix']}" for tool in missing)
+        yield _row("lacks" if missing else "ok", kind, fixes or present or "takes nothing more")
 
 
 def _title(text: str) -> str:
