@@ -1,8 +1,10 @@
-// Loads a model that is linked in, decodes greedily, prints the tokens.
+// Loads a model that is linked in, decodes greedily, prints the tokens; and to stderr the memory of
+// the process before, and at its peak while it loaded, in kB.
 //
 //   peak SYMBOLS FOLDER PACKED
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "wherry.h"
@@ -12,7 +14,17 @@ static int check(int status) {
   return status;
 }
 
+static long peak() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    long kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes;
+  }
+  return -1;
+}
+
 int main(int, char** arguments) {
+  const long before = peak();
   const std::string library = std::string("system:") + arguments[1];
   const std::string options =
       "{\"threads\": 1, \"pack_dir\": \"" + std::string(arguments[3]) + "\"}";
@@ -22,6 +34,7 @@ int main(int, char** arguments) {
       check(wherry_engine_create(model, nullptr, "{\"max_batch\": 1}", &engine))) {
     return 1;
   }
+  std::fprintf(stderr, "%ld %ld\n", before, peak());
   const int32_t prompt[] = {3, 10, 17, 24, 31, 38, 45, 52};
   wherry_params params;
   wherry_params_init(&params);

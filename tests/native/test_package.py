@@ -173,6 +173,8 @@ def test_a_program_links_a_package_and_answers(linux, name, tmp_path):
             [*runner, *map(str, words)], capture_output=True, text=True, check=True, timeout=300
         )
         said[kind] = done.stdout.split()
+        before, peak = map(int, done.stderr.split())  # kB
+        assert 1000 * (peak - before) <= model["memory"]["weights"] + 30_000_000
         assert len(set(said[kind])) > 4
     assert said["a"] == said["so"]
     place = linux.parent / "tokens"

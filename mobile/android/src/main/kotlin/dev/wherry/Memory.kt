@@ -2,26 +2,21 @@ package dev.wherry
 
 import java.io.File
 import java.io.IOException
-import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonObject
 
-/**
- * Memory that a model takes with these options, in bytes: weights, a step, and the cache.
- *
- * Null: the folder has no manifest that says so, which is for the load to complain of.
- */
-internal fun memoryOf(folder: File, options: JsonObject): Long? {
-    val manifest = try {
-        Json.parseToJsonElement(File(folder, "wherry.json").readText()).jsonObject
-    } catch (_: IOException) {
-        return null
-    } catch (_: SerializationException) {
-        return null
-    } catch (_: IllegalArgumentException) {
-        return null
-    }
+/** Null: the folder has none that can be read, which is for the load to complain of. */
+internal fun manifestOf(folder: File): JsonObject? = try {
+    Json.parseToJsonElement(File(folder, "wherry.json").readText()).jsonObject
+} catch (_: IOException) {
+    null
+} catch (_: IllegalArgumentException) { // of JSON, too
+    null
+}
+
+/** Memory that a model takes with these options, in bytes: weights, a step, and the cache. */
+internal fun memoryOf(manifest: JsonObject, options: JsonObject): Long? {
     val memory = manifest.obj("memory") ?: return null
     val planned = manifest.obj("deployment")
     // Pages of the cache are taken as they are used: what one request needs has to be there.
@@ -42,7 +37,7 @@ internal fun availableMemory(): Long? = try {
 
 /** Throws [NotEnoughMemoryException] where it is known that the memory does not suffice. */
 internal fun requireMemory(folder: File, options: JsonObject) {
-    val needed = memoryOf(folder, options) ?: return
+    val needed = manifestOf(folder)?.let { memoryOf(it, options) } ?: return
     val available = availableMemory() ?: return
     if (needed <= available) return
     throw NotEnoughMemoryException(
