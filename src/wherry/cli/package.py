@@ -33,11 +33,13 @@ def _variants(
     "--target",
     "targets",
     type=click.Choice([*_SITE, *PLATFORMS]),
+    metavar="T",
     multiple=True,
     default=["webgpu"],
     show_default=True,
-    help="For a site, what runs it in the browser: its GPU, or its CPU; with both, the GPU where "
-    "there is one. For an app, the systems that it runs on; their CPUs run the model.",
+    help="For a site what runs it in the browser, its GPU or its CPU: webgpu, wasm, or both, for "
+    "the GPU where there is one. For an app the systems that it runs on, whose CPUs run the model: "
+    f"{', '.join(PLATFORMS)}.",
 )
 @click.option(
     "--quant",
