@@ -33,7 +33,7 @@ class Driver:
         self.load_s = time.perf_counter() - begin[0]
         self.load_cpu_s = time.process_time() - begin[1]
         self.random = np.random.default_rng(1)
-        self.next_id = 0
+        self.next_id, self.chunk = 0, config["prefill_chunk"]
 
     def add(self, prompt: int, output: int) -> None:
         """Queue a request of `prompt` random tokens that gives `output` tokens."""
@@ -83,7 +83,10 @@ class Driver:
         """`tokens` steps of `batch` sequences that already have `depth` tokens."""
         for _ in range(batch):
             self.add(depth, tokens + 2 * batch + 3)
-        for _ in range(2 * batch + 2):  # at least the rows of one prompt a step or two
+        chunks = -(-depth // self.chunk)
+        for _ in range(
+            2 * batch + 1 + chunks * batch
+        ):  # at least the rows of one chunk a step or two
             if self.core.stats().running == batch:
                 break
             self.step()
@@ -112,7 +115,8 @@ def main() -> None:
     longest = (
         -(-(max(a.prefill or 0, a.depth + a.tokens + 2 * a.batch + 3) + 1) // 16) * 16
     )  # whole pages
-    chunk = max(a.prefill or 0, a.depth, a.batch)
+    compiled = read_manifest(a.folder).deployment["prefill_chunk"]
+    chunk = min(max(a.prefill or 0, a.depth, a.batch), compiled)
     config = {"max_batch": a.batch, "context": longest, "prefill_chunk": chunk}
     driver = Driver(a.folder, a.threads, config)
     if a.prefill:
