@@ -62,12 +62,15 @@ class Step:
         stored = load_state(folder)
         made: dict[tuple[str, ...], Any] = {}
         self.params = [self._parameter(entry, stored, made) for entry in metadata["params"]]
-        (state,) = metadata["state"]
+        self.inputs = metadata["inputs"]
         self.page_size = metadata["page_size"]
         self.vocab = metadata["vocab_size"]
         count = sequences * -(-context // self.page_size)
-        pages = np.zeros((count, *state["shape"]), state["dtype"])
-        self.state = [tvm.runtime.tensor(pages) for _ in range(state["layers"])]
+        self.state = [
+            tvm.runtime.tensor(np.zeros((count, *state["shape"]), state["dtype"]))
+            for state in metadata["state"]
+            for _ in range(state["layers"])
+        ]
 
     def _parameter(self, entry: dict[str, Any], stored: Any, made: dict[Any, Any]) -> Any:
         key = (entry.get("pack", ""), *entry["from"])
@@ -81,15 +84,15 @@ class Step:
         pages = -(-(depth + rows) // self.page_size)
         every = range(batch)
         tokens = np.random.default_rng(depth).integers(0, self.vocab, batch * rows)
-        arrays: list[Any] = [
-            tokens,
-            [depth + i for _ in every for i in range(rows)],
-            [s for s in every for _ in range(rows)],
-            range(0, (batch + 1) * rows, rows),
-            range(0, (batch + 1) * pages, pages),
-            range(batch * pages),
-            range(rows - 1, batch * rows, rows),
-        ]
+        named: dict[str, list[Any]] = {
+            "tokens": [tokens],
+            "positions": [[depth + i for _ in every for i in range(rows)]],
+            "sequences": [[s for s in every for _ in range(rows)]],
+            "query_indptr": [range(0, (batch + 1) * rows, rows)],
+            "pages": [range(0, (batch + 1) * pages, pages), range(batch * pages)],  # of any group
+            "logit_rows": [range(rows - 1, batch * rows, rows)],
+        }
+        arrays = [array for name in self.inputs for array in named[name.partition(".")[0]]]
         inputs = [tvm.runtime.tensor(np.array(list(a), np.int32)) for a in arrays]
         self.vm["forward"](*inputs, *self.state, *self.params)
 
