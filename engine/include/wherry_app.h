@@ -22,16 +22,22 @@ extern "C" {
 
 typedef struct wherry_app wherry_app;
 
-/* How far a load is. `report` is called on the thread that loads; one that gives other than 0 ends
- * the load with WHERRY_CANCELLED. */
+/* How far a load or a download is. `report` is called on the caller's thread, or on that which
+ * brings a download's bytes; one that gives other than 0 ends it with WHERRY_CANCELLED. */
 typedef struct {
   size_t size; /* sizeof(wherry_app_progress) */
   void* context;
-  /* phase: "weights" (done and total in bytes), or "files", "tokenizer", "ready" (0 or 1 of 1). */
+  /* phase: "weights" (done and total in bytes), or "files", "tokenizer", "ready" (0 or 1 of 1). Of a
+   * download, both in bytes: "check" (files that are there are read), "download". */
   int (*report)(void* context, const char* phase, int64_t done, int64_t total);
 } wherry_app_progress;
 
-enum { WHERRY_CANCELLED = -7 }; /* the caller of a load asked for its end */
+enum { /* beside wherry_status */
+  WHERRY_CANCELLED = -7,   /* the caller of a load or a download asked for its end */
+  WHERRY_UNREACHABLE = -8, /* an address cannot be fetched: no connection, or its server refuses */
+  WHERRY_DAMAGED = -9,     /* what comes is not what the manifest lists, also the second time */
+  WHERRY_NO_SPACE = -10    /* the disk has no room for it */
+};
 
 WHERRY_API int wherry_app_abi_version(void); /* WHERRY_APP_ABI_VERSION of the library */
 WHERRY_API const char* wherry_app_last_error(void);
@@ -89,6 +95,54 @@ WHERRY_API void wherry_app_free(void* memory);
 /* Aborts what runs, waits for its last callbacks, frees everything; a null app is nothing. Not from
  * a callback. */
 WHERRY_API void wherry_app_close(wherry_app* app);
+
+/*
+ * Model folders from a server, by the app's own HTTP: what the system knows of proxies,
+ * certificates and permissions counts.
+ */
+
+/* Where a fetcher puts what a server answers. */
+typedef struct wherry_app_answer wherry_app_answer;
+
+typedef struct {
+  size_t size; /* sizeof(wherry_app_fetcher) */
+  void* context;
+  /*
+   * GETs url, with "Accept-Encoding: identity", and where from > 0 with "Range: bytes=<from>-".
+   * Follows redirects. Says the status, then gives the body in pieces as they come, from this thread
+   * or another, and returns when it has ended. Called on the thread of wherry_app_download, one
+   * address after the other.
+   */
+  void (*fetch)(void* context, const char* url, int64_t from, wherry_app_answer* answer);
+} wherry_app_fetcher;
+
+/* HTTP's, of the last of several that redirect. Other than 0 says: give up the connection, return. */
+WHERRY_API int wherry_app_answer_status(wherry_app_answer* answer, int status);
+/* The next n bytes of the body, copied; the result likewise. */
+WHERRY_API int wherry_app_answer_bytes(wherry_app_answer* answer, const void* data, size_t n);
+/* There was no answer, or it broke off: why. */
+WHERRY_API void wherry_app_answer_failed(wherry_app_answer* answer, const char* reason);
+
+/*
+ * Brings what wherry_app_open takes (assets/NAME of `wherry package`) from below url into folder,
+ * which is made: wherry.json, then each file that it lists, checked by SHA-256. Returns when all is
+ * there. A call that ended early is taken up where it ended, by the next; so is a connection that
+ * breaks, up to five times in a row that bring nothing. What is there and whole is not fetched
+ * again, and without a connection a folder that was complete is good as it is.
+ *
+ * An older model in the folder can be opened until the new one is complete. The disk has to have
+ * room for what is missing, and 16 MiB, before the first byte. WHERRY_BUSY: another download writes
+ * to the folder.
+ *
+ * options_json, or null; all optional, unknown keys are errors:
+ * {"verify": false: files of a complete folder are compared by their sizes; true: by what is in
+ *   them, and what is damaged comes again (after a load that found damage),
+ *  "retry_wait": ms before a connection that broke is tried again (250); doubled each time}
+ * progress: or null.
+ */
+WHERRY_API int wherry_app_download(const char* url, const char* folder, const char* options_json,
+                                   const wherry_app_fetcher* fetcher,
+                                   const wherry_app_progress* progress);
 
 /* For tests and tools. *text and *ids are freed by wherry_app_free; *text is ended by a zero byte
  * that *length does not count. */

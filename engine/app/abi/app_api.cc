@@ -4,13 +4,12 @@
 #include <memory>
 #include <string>
 
+#include "app/abi/calls.h"
 #include "app/chat/app.h"
 #include "app/chat/conversation.h"
 #include "app/chat/open.h"
-#include "app/chat/request_error.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
-#include "support/error.h"
 #include "wherry_app.h"
 
 struct wherry_app {
@@ -19,36 +18,10 @@ struct wherry_app {
 
 namespace {
 
+using wherry::app::guarded;
+using wherry::app::require;
+
 thread_local std::string last_error;
-
-int failed(int status, const std::string& message) {
-  last_error = message;
-  return status;
-}
-
-// Runs a call's work; no exception leaves it.
-template <typename Work>
-int guarded(Work work) noexcept {
-  try {
-    work();
-    return WHERRY_OK;
-  } catch (const wherry::Error& error) {
-    return failed(error.status(), error.what());
-  } catch (const wherry::app::RequestError& error) {
-    return failed(WHERRY_INVALID_ARGUMENT, error.what());
-  } catch (const wherry::app::Cancelled&) {
-    return failed(WHERRY_CANCELLED, "the load was cancelled");
-  } catch (const std::bad_alloc&) {
-    return failed(WHERRY_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& error) {
-    return failed(WHERRY_INTERNAL, error.what());
-  }
-}
-
-void require(const void* pointer, const char* name) {
-  if (pointer != nullptr) return;
-  throw wherry::Error(WHERRY_INVALID_ARGUMENT, std::string(name) + " is null");
-}
 
 // A copy that wherry_app_free frees, ended by a zero byte.
 char* copied(const std::string& text) {
@@ -59,6 +32,11 @@ char* copied(const std::string& text) {
 }
 
 }  // namespace
+
+int wherry::app::failed(int status, const std::string& message) {
+  last_error = message;
+  return status;
+}
 
 int wherry_app_abi_version(void) { return WHERRY_APP_ABI_VERSION; }
 
