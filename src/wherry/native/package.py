@@ -5,6 +5,7 @@
     jniLibs/ABI/libwherry.so      Android: core, run time and models in one library, for Java
     lib/PLATFORM/libwherry.{a,so} Linux
     Wherry.xcframework/           Apple: static libraries and headers
+    Package.swift, Sources/       Apple: the Swift package of them
     include/                      headers, with a module map
     objects/PLATFORM/             where the core could not be compiled: models' code
 
@@ -30,7 +31,7 @@ from wherry.locks import making
 from wherry.targets.toolchain import Tool
 from wherry.temporary import temporary_folder
 
-from . import sources, xcframework
+from . import sources, swift_package, xcframework
 from .build import Progress, build, write_models
 from .check import check_library, check_objects
 from .platforms import Platform
@@ -110,6 +111,7 @@ def write_package(
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
         if linked:
             xcframework.write_info(folder / xcframework.NAME, linked)
+            swift_package.write_package(folder)
         records = [_write_assets(folder, name, all_) for name, all_ in compiled.items()]
         index = {
             "schema": _SCHEMA,

@@ -1,0 +1,2 @@
+// Found by -Xcc -I: the headers of `wherry package`, or engine/include.
+#include <wherry_app.h>

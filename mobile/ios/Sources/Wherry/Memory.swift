@@ -1,0 +1,52 @@
+import Foundation
+
+#if os(iOS) || os(tvOS) || os(visionOS)
+    import os
+#endif
+
+private struct Sizes: Decodable {
+    struct Memory: Decodable {
+        let weights: Int64?
+        let workspace: Int64?
+        let kv_per_token: Int64?
+    }
+    struct Deployment: Decodable {
+        let context: Int64?
+    }
+    let memory: Memory?
+    let deployment: Deployment?
+}
+
+/// Bytes that this process can still have without being ended for it; nil: unknown.
+private func availableMemory() -> Int64? {
+    #if os(iOS) || os(tvOS) || os(visionOS)
+        let bytes = os_proc_available_memory()
+        return bytes > 0 ? Int64(bytes) : nil
+    #elseif os(Linux)
+        guard let text = try? String(contentsOfFile: "/proc/meminfo", encoding: .utf8) else {
+            return nil
+        }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("MemAvailable:") }
+        return line.flatMap { Int64($0.filter(\.isNumber)) }.map { $0 * 1024 }
+    #else
+        return nil  // it swaps
+    #endif
+}
+
+/// Throws where it is known that the memory does not suffice: the system would end the app.
+func requireMemory(_ folder: URL, _ options: EngineOptions) throws {
+    // A folder without a manifest that can be read is for the load to complain of.
+    guard let data = try? Data(contentsOf: folder.appendingPathComponent("wherry.json")),
+        let sizes = try? JSONDecoder().decode(Sizes.self, from: data),
+        let weights = sizes.memory?.weights, let available = availableMemory()
+    else { return }
+    // Pages of the cache are taken as they are used: what one request needs has to be there.
+    let tokens = options.context.map(Int64.init) ?? sizes.deployment?.context ?? 0
+    let cache = (sizes.memory?.kv_per_token ?? 0).multipliedReportingOverflow(by: tokens)
+    let needed = weights + (sizes.memory?.workspace ?? 0) + (cache.overflow ? 1 << 60 : cache.partialValue)
+    guard needed > available else { return }
+    throw WherryError.notEnoughMemory(
+        "\(folder.lastPathComponent) needs \(needed / 1_000_000) MB of memory, "
+            + "\(available / 1_000_000) MB are free. Take a smaller EngineOptions.context or a "
+            + "smaller model; checkMemory = false tries all the same.")
+}

@@ -1,0 +1,72 @@
+import CWherry
+import Foundation
+
+/// What goes wrong; the texts say what happened, what was found and what is accepted.
+public enum WherryError: Error, Equatable {
+    /// An argument or an option is wrong; nothing was changed.
+    case invalidArgument(String)
+    /// A folder, a file or a function of a library is not there.
+    case notFound(String)
+    /// The device has less memory than the model needs.
+    case notEnoughMemory(String)
+    /// Library, weights and engine are not of one version, or a file is damaged.
+    case incompatible(String)
+    /// A request was refused, or has failed.
+    case request(APIError)
+    /// The engine was closed before, or while, it was asked.
+    case closed
+    /// An address cannot be fetched: no connection (then there is no status), or the server refuses.
+    case unreachable(String, httpStatus: Int?)
+    /// What comes is not what the model's manifest lists, also when it is fetched again.
+    case damaged(String)
+    /// The disk has no room for a model.
+    case noSpace(String)
+    /// Another download writes to the folder.
+    case busy(String)
+    /// A mistake of Wherry's, or an error inside the compiled model.
+    case internalError(String)
+}
+
+/// OpenAI's error object.
+public struct APIError: Codable, Equatable, Sendable {
+    public var message: String
+    /// What kind of error it is: "invalid_request_error".
+    public var type: String?
+    /// Which field of the request is meant, if one is.
+    public var param: String?
+    /// A word for programs: "context_length_exceeded".
+    public var code: String?
+}
+
+extension WherryError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .invalidArgument(let text), .notFound(let text), .notEnoughMemory(let text),
+            .incompatible(let text), .unreachable(let text, _), .damaged(let text),
+            .noSpace(let text), .busy(let text), .internalError(let text):
+            return text
+        case .request(let error):
+            return error.message
+        case .closed:
+            return "The engine is closed; load the model again."
+        }
+    }
+}
+
+/// The error of a status that is not 0, on the thread of the call; a CancellationError if it was
+/// cancelled.
+func failure(_ status: Int32) -> Error {
+    let text = wherry_app_last_error().map { String(cString: $0) } ?? ""
+    switch status {
+    case WHERRY_INVALID_ARGUMENT.rawValue: return WherryError.invalidArgument(text)
+    case WHERRY_NOT_FOUND.rawValue: return WherryError.notFound(text)
+    case WHERRY_OUT_OF_MEMORY.rawValue: return WherryError.notEnoughMemory(text)
+    case WHERRY_INCOMPATIBLE.rawValue: return WherryError.incompatible(text)
+    case WHERRY_BUSY.rawValue: return WherryError.busy(text)
+    case Int32(WHERRY_CANCELLED): return CancellationError()
+    case Int32(WHERRY_UNREACHABLE): return WherryError.unreachable(text, httpStatus: nil)
+    case Int32(WHERRY_DAMAGED): return WherryError.damaged(text)
+    case Int32(WHERRY_NO_SPACE): return WherryError.noSpace(text)
+    default: return WherryError.internalError(text)
+    }
+}
