@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "download.h"
 #include "java.h"
 #include "wherry_app.h"
 
@@ -21,19 +22,6 @@ bool succeeded(JNIEnv* env, int status) {
   if (status == WHERRY_OK) return true;
   fail(env, status, wherry_app_last_error());
   return false;
-}
-
-// wherry_app_progress::report, on the thread that loads. A Java exception ends the load; it is
-// thrown by `open`.
-int report(void* context, const char* phase, int64_t done, int64_t total) {
-  JNIEnv* env = environment();
-  Frame frame(env);
-  if (!frame.open()) return 1;
-  jbyteArray text = bytes_of(env, phase, std::char_traits<char>::length(phase));
-  if (text == nullptr) return 1;
-  jboolean more = env->CallBooleanMethod(static_cast<jobject>(context), classes().keep_loading,
-                                         text, jlong{done}, jlong{total});
-  return env->ExceptionCheck() || !more ? 1 : 0;
 }
 
 jlong open(JNIEnv* env, jclass, jbyteArray folder, jbyteArray options, jobject listener) {
@@ -120,6 +108,10 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       method("stats", "(J)[B", stats),
       method("trim", "(J)V", trim),
       method("close", "(J)V", close_app),
+      method("download", "([B[B[BLdev/wherry/Fetcher;Ldev/wherry/LoadListener;)V", download),
+      method("answerStatus", "(JI)Z", answer_status),
+      method("answerBytes", "(J[BI)Z", answer_bytes),
+      method("answerFailed", "(J[B)V", answer_failed),
   };
   constexpr jint kMethods = sizeof methods / sizeof methods[0];
   if (java->RegisterNatives(classes().native, methods, kMethods) != JNI_OK) return JNI_ERR;

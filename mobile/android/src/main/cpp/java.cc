@@ -40,7 +40,9 @@ bool find_classes(JavaVM* vm, JNIEnv* env) {
   found.on_chunk = method(env, "dev/wherry/ChunkListener", "onChunk", "([BZ)V");
   if (found.on_chunk == nullptr) return false;
   found.keep_loading = method(env, "dev/wherry/LoadListener", "report", "([BJJ)Z");
-  return found.native != nullptr && found.keep_loading != nullptr;
+  if (found.keep_loading == nullptr) return false;
+  found.fetch = method(env, "dev/wherry/Fetcher", "fetch", "([BJJ)V");
+  return found.native != nullptr && found.fetch != nullptr;
 }
 
 JNIEnv* environment() {
@@ -73,6 +75,17 @@ jbyteArray bytes_of(JNIEnv* env, const char* text, size_t length) {
                             reinterpret_cast<const jbyte*>(text));
   }
   return bytes;
+}
+
+int report(void* context, const char* phase, int64_t done, int64_t total) {
+  JNIEnv* env = environment();
+  Frame frame(env);
+  if (!frame.open()) return 1;
+  jbyteArray text = bytes_of(env, phase, std::strlen(phase));
+  if (text == nullptr) return 1;
+  jboolean more = env->CallBooleanMethod(static_cast<jobject>(context), classes().keep_loading,
+                                         text, jlong{done}, jlong{total});
+  return env->ExceptionCheck() || !more ? 1 : 0;
 }
 
 void fail(JNIEnv* env, int status, const char* message) {

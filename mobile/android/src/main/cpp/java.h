@@ -4,6 +4,7 @@
 
 #include <jni.h>
 
+#include <cstdint>
 #include <string>
 
 namespace wherry::java {
@@ -15,6 +16,7 @@ struct Classes {
   jmethodID failure = nullptr;       // static Throwable failure(int status, byte[] message)
   jmethodID on_chunk = nullptr;      // ChunkListener.onChunk(byte[] json, boolean last)
   jmethodID keep_loading = nullptr;  // LoadListener.report(byte[] phase, long done, long total)
+  jmethodID fetch = nullptr;         // Fetcher.fetch(byte[] url, long from, long answer)
 };
 const Classes& classes();
 // False: a class or method is not there, and a Java exception says which.
@@ -48,6 +50,10 @@ class Frame {
 std::string text_of(JNIEnv* env, jbyteArray bytes);
 // Null, and a Java exception, without memory.
 jbyteArray bytes_of(JNIEnv* env, const char* text, size_t length);
+
+// wherry_app_progress::report, whose context is a LoadListener, on the caller's thread. A Java
+// exception ends the load; it is thrown by what was called.
+int report(void* context, const char* phase, int64_t done, int64_t total);
 
 // Leaves a WherryException of this status (wherry_status) to be thrown by the calling method.
 void fail(JNIEnv* env, int status, const char* message);

@@ -24,7 +24,11 @@ internal object Native {
     private const val NOT_FOUND = -2
     private const val OUT_OF_MEMORY = -3
     private const val INCOMPATIBLE = -4
+    private const val BUSY = -5
     const val CANCELLED: Int = -7
+    private const val UNREACHABLE = -8
+    private const val DAMAGED = -9
+    private const val NO_SPACE = -10
 
     init {
         val files = System.getProperty("wherry.libraries")
@@ -47,6 +51,21 @@ internal object Native {
 
     @JvmStatic external fun close(handle: Long)
 
+    @JvmStatic
+    external fun download(
+        url: ByteArray,
+        folder: ByteArray,
+        options: ByteArray,
+        fetcher: Fetcher,
+        listener: LoadListener,
+    )
+
+    @JvmStatic external fun answerStatus(answer: Long, status: Int): Boolean
+
+    @JvmStatic external fun answerBytes(answer: Long, bytes: ByteArray, n: Int): Boolean
+
+    @JvmStatic external fun answerFailed(answer: Long, reason: ByteArray)
+
     /** The exception of a status; native code throws it. */
     @JvmStatic
     fun failure(status: Int, message: ByteArray): Throwable {
@@ -56,7 +75,11 @@ internal object Native {
             NOT_FOUND -> ModelNotFoundException(text)
             OUT_OF_MEMORY -> NotEnoughMemoryException(text)
             INCOMPATIBLE -> IncompatibleModelException(text)
+            BUSY -> FolderBusyException(text)
             CANCELLED -> LoadCancelled()
+            UNREACHABLE -> DownloadException(text)
+            DAMAGED -> DamagedFileException(text)
+            NO_SPACE -> NotEnoughSpaceException(text)
             else -> InternalException(text)
         }
     }

@@ -15,6 +15,23 @@ public class NotEnoughMemoryException(message: String) : WherryException(message
 /** Library, weights and engine are not of one version, or a file is damaged. */
 public class IncompatibleModelException(message: String) : WherryException(message)
 
+/**
+ * An address cannot be fetched: there is no connection, or its server refuses.
+ *
+ * @property httpStatus what the server said; null: nothing came
+ */
+public class DownloadException(message: String, public val httpStatus: Int? = null) :
+    WherryException(message)
+
+/** What comes is not what the model's manifest lists, also when it is fetched again. */
+public class DamagedFileException(message: String) : WherryException(message)
+
+/** The disk has no room for a model. */
+public class NotEnoughSpaceException(message: String) : WherryException(message)
+
+/** Another download writes to the folder. */
+public class FolderBusyException(message: String) : WherryException(message)
+
 /** The engine was closed before, or while, it was asked. */
 public class EngineClosedException : WherryException("The engine is closed; load the model again.")
 

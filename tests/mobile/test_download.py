@@ -1,0 +1,78 @@
+"""Models that the Kotlin library fetches, by Java's HTTP, from a server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import tvm_ffi
+
+from wherry.artifact import MANIFEST
+
+from ..app.model_server import ModelServer, folder_of
+from .conftest import run
+
+pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
+BIG = "params_shard_0.bin"
+FILES = {BIG: random.Random(1).randbytes(300_000), "tokenizer.json": b"{}"}
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """One a case of kotlin/DownloadChecks.kt."""
+    names = ("future", "flow", "own", "cancelled", "moved", "refused", "damaged", "other")
+    with ExitStack() as stack:
+        made = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
+        made["flow"].cuts[BIG] = [1000, 100_000]
+        made["cancelled"].cuts[BIG] = [100_000]
+        made["cancelled"].hangs = True
+        made["moved"].redirects[BIG] = f"{made['other'].url}/{BIG}"
+        made["refused"].statuses[BIG] = [403]
+        made["damaged"].files[BIG] = bytes(300_000)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def said(jars, classes, bridge, servers, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("downloads")
+    ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
+    libraries = f"-Dwherry.libraries={ffi}:{bridge}"
+    options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
+    cases = [f"{name}={server.url}" for name, server in servers.items() if name != "other"]
+    cases += ["nobody=http://127.0.0.1:9/made", "odd=file:///etc"]
+    text = run(["java", *options, "-cp", f"{classes}:{jars}", "DownloadChecksKt", folder, *cases])
+    assert "WARNING in native method" not in text, text
+    return folder, json.loads(text.splitlines()[-1])
+
+
+@pytest.mark.nightly
+def test_downloads_of_kotlin(said, servers):
+    folder, found = said
+    assert found.pop("future") is True and found.pop("flow") == "download true"
+    assert found.pop("moved") == "nothing"
+    for case in ("future", "flow", "moved"):
+        contents = {path.name: path.read_bytes() for path in (folder / case).iterdir()}
+        assert contents == servers[case].files
+    assert (BIG, "bytes=1000-") in servers["flow"].requests
+    assert found.pop("cancelled") < 5_000
+    wanted = {
+        "own": "IllegalStateException null: own",
+        "refused": f"DownloadException 403: {servers['refused'].url}/{BIG} .*HTTP 403",
+        "damaged": f"DamagedFileException null: .*{BIG} is not what {MANIFEST} lists",
+        "nobody": "DownloadException null: http://127.0.0.1:9/made/wherry.json cannot be fetched",
+        "odd": "DownloadException null: file:///etc/wherry.json .*file is not HTTP",
+    }
+    assert set(found) == set(wanted)
+    for name, pattern in wanted.items():
+        assert re.match(pattern, found[name]), (name, found[name])
+
+
+@pytest.mark.nightly
+def test_headers_are_for_one_server(said, servers):
+    for name in ("future", "moved"):
+        assert all(h.get("Authorization") == "Bearer key" for h in servers[name].headers)
+    assert [h.get("Authorization") for h in servers["other"].headers] == [None]
