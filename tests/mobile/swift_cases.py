@@ -27,7 +27,7 @@ def main(out: Path) -> None:
     runtime = Path(spec.origin).parent / "lib" / "libtvm_runtime.so"
     cases = {
         "folder": str(folder),
-        "options": {"runtime": str(runtime)},
+        "options": {"runtime": str(runtime), "threads": 1},
         "text": answer.choices[0].text,
     }
     out.write_text(json.dumps(cases))

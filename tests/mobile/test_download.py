@@ -58,7 +58,7 @@ def test_downloads_of_kotlin(said, servers):
         contents = {path.name: path.read_bytes() for path in (folder / case).iterdir()}
         assert contents == servers[case].files
     assert (BIG, "bytes=1000-") in servers["flow"].requests
-    assert found.pop("cancelled") < 5_000
+    assert found.pop("cancelled") < 30_000  # a desktop's Java reads until its time is over, 15 s
     wanted = {
         "own": "IllegalStateException null: own",
         "refused": f"DownloadException 403: {servers['refused'].url}/{BIG} .*HTTP 403",

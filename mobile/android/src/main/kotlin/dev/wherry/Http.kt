@@ -26,7 +26,10 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
     var status: Int? = null
         private set
 
-    /** Ends the answer that is being read; any thread may. */
+    /**
+     * Ends the answer that is being read; any thread may. Where nothing comes, Android ends it at
+     * once, a desktop's Java when its time is over: it lets nobody close what is being read.
+     */
     fun cancel() {
         cancelled = true
         current?.disconnect()
