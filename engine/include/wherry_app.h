@@ -52,6 +52,7 @@ WHERRY_API const char* wherry_app_last_error(void);
  *  "name": the model's, in answers (default: the manifest's),
  *  "threads": of the kernels (default: all cores),
  *  "pack_dir": folder for weights in the kernels' layout, which are then mapped,
+ *  "tool_format": how the model calls tools, the name of a family (default: its template tells),
  *  "check_weights": as wherry_model_load; other files are compared with the manifest by their
  * sizes, "context", "kv_tokens", "max_batch", "prefill_chunk", "prefix_cache", "cache_dir",
  * "cache_bytes", "max_drafts": as wherry_engine_create} progress: or null.
@@ -78,7 +79,8 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  *
  * What is wrong with a request comes as its last call of on_chunk, like all that happens to it
  * later; the status is for what is wrong with the call itself. Not supported, and refused by name:
- * tools, formats that the output is held to, echo, suffix, prompt_logprobs, prediction.
+ * what holds the output to a grammar (response_format, guided_*, a tool_choice that asks for a call,
+ * strict tools), echo, suffix, prompt_logprobs, prediction.
  */
 WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
                                 wherry_app_on_chunk on_chunk, void* context, int64_t* id);

@@ -31,7 +31,7 @@ def short(given: str) -> str:
     """An id of nine letters and digits for one that may be of another form."""
     if len(given) == 9 and given.isascii() and given.isalnum():
         return given
-    digest = hashlib.sha256(given.encode(errors="surrogatepass")).digest()
+    digest = hashlib.blake2b(given.encode(errors="surrogatepass"), digest_size=32).digest()
     number = int.from_bytes(digest[:8], "big")
     return "".join(_ALPHABET[number // 62**i % 62] for i in range(9))
 

@@ -56,12 +56,16 @@ def _refused(name: str) -> None:
 
 
 def _of_word(word: str) -> str:
-    """A number, a constant, or a string that somebody forgot to quote."""
+    """A number, a constant, or a string that somebody forgot to quote.
+
+    Python's own source knows no digits but ASCII's, though `int` does.
+    """
     if word in _WORDS:
         return _WORDS[word]
     if is_json(word):
         return word
-    for number in (lambda: int(word, 0), lambda: float(word)):
+    numbers = (lambda: int(word, 0), lambda: float(word)) if word.isascii() else ()
+    for number in numbers:
         try:
             return json.dumps(number(), allow_nan=False)
         except ValueError:

@@ -22,6 +22,7 @@ from .programs import BUILD
 pytestmark = pytest.mark.cpu
 ASK = [{"role": "user", "content": "Tell me a story about a fox."}]
 GREEDY = {"temperature": 0, "max_tokens": 24}
+TOOLS = [{"type": "function", "function": {"name": "now", "description": "The time"}}]
 
 
 def runtime() -> Path:
@@ -159,6 +160,7 @@ REQUESTS: list[dict[str, Any]] = [
         "continue_final_message": True,
         **GREEDY,
     },
+    {"messages": ASK, "tools": TOOLS, **GREEDY},
     {"prompt": "Once upon a time", **GREEDY},
     {"prompt": ["Once upon", "A fox"], "temperature": 0, "n": 2},
     {"prompt": [40, 41, 42], **GREEDY, "logprobs": 2},
@@ -172,7 +174,7 @@ def test_answers_are_pythons_byte_for_byte(app, engine, request_):
     assert fixed(app.ask(**request_)) == fixed(endpoint.create(**request_).model_dump())
 
 
-@pytest.mark.parametrize("request_", [REQUESTS[0], REQUESTS[3], REQUESTS[9]], ids=range(3))
+@pytest.mark.parametrize("request_", [REQUESTS[0], REQUESTS[3], REQUESTS[10]], ids=range(3))
 def test_streams(app, engine, request_):
     """The same shapes, and joined the same text; how events fall together may differ."""
     asked = {**request_, "stream": True, "stream_options": {"include_usage": True}}
@@ -280,11 +282,11 @@ def test_errors_are_pythons(app, engine, request_):
 
 def test_what_is_not_supported_is_named(app):
     for name, value in (
-        ("tools", [{"type": "function", "function": {"name": "f"}}]),
+        ("tool_choice", {"type": "function", "function": {"name": "now"}}),
         ("response_format", {"type": "json_object"}),
         ("guided_regex", "a+"),
     ):
-        error = app.ask(messages=ASK, **{name: value})["error"]
+        error = app.ask(messages=ASK, tools=TOOLS, **{name: value})["error"]
         assert error["code"] == "unsupported_parameter"
         assert error["param"] == name
     assert app.ask(messages=ASK, response_format={"type": "text"}, **GREEDY)["choices"]

@@ -6,8 +6,8 @@
 
 #include "app/abi/calls.h"
 #include "app/chat/app.h"
-#include "app/chat/conversation.h"
 #include "app/chat/open.h"
+#include "app/chat/talk.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
 #include "wherry_app.h"
@@ -109,8 +109,8 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
     } catch (const wherry::jinja::Failure& failure) {
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
-    const std::string made = wherry::app::rendered(wherry::app::checked_chat(request),
-                                                   app->app->model().chat_template, nullptr);
+    const wherry::app::Fields fields = wherry::app::checked_chat(request);
+    const std::string made = wherry::app::Talk(fields, app->app->model().dialect).rendered(nullptr);
     *text = copied(made);
     *text_length = made.size();
   });

@@ -25,7 +25,7 @@ App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int6
   model_.name = std::move(name);
   model_.abilities = {speech_.tokenizer.get(), speech_.eos_ids, speech_.defaults, vocab_size,
                       context};
-  model_.chat_template = speech_.chat_template.get();
+  model_.dialect = speech_.dialect.get();
   check(wherry_engine_start(engine_.get()));
   planner_ = std::make_unique<Thread>([this] { plan_requests(); });
   listener_ = std::make_unique<Thread>([this] { hear(); });

@@ -11,21 +11,21 @@ namespace {
 // Of an event's error: the request contradicts itself (sampling/adjustment.cc).
 constexpr char kNoTokenLeft[] = "leave no token possible";
 
-std::string joined(const std::vector<Part>& parts, bool reasoning) {
+std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
   std::string made;
   for (const Part& part : parts) {
-    if (part.reasoning == reasoning) made += part.text;
+    if (part.kind == kind) made += part.text;
   }
   return made;
 }
 
 }  // namespace
 
-std::string Delta::text() const { return joined(parts, false); }
-std::string Delta::reasoning() const { return joined(parts, true); }
+std::string Delta::text() const { return joined(parts, Part::Kind::kText); }
+std::string Delta::reasoning() const { return joined(parts, Part::Kind::kReasoning); }
 
 void Delta::add(Delta more) {
-  std::move(more.parts.begin(), more.parts.end(), std::back_inserter(parts));
+  for (Part& part : more.parts) append(parts, std::move(part));
   std::move(more.logprobs.begin(), more.logprobs.end(), std::back_inserter(logprobs));
   if (!more.finish.empty()) finish = std::move(more.finish);
 }
@@ -38,29 +38,50 @@ Choice::Choice(size_t index, const Plan& plan, const Tokenizer& tokenizer,
       detokenizer_(tokenizer, plan.continues ? plan.jobs[index].prompt : std::vector<int32_t>(),
                    plan.visible),
       stops_(std::move(stops)),
-      reader_(plan.thoughts, plan.opened) {}
+      parser_(std::make_unique<OutputParser>(plan.reading)) {}
 
 Delta Choice::push(const wherry_event& event, const std::string& error) {
   Delta delta;
   delta.index = index_;
   if (ended()) return delta;
-  bool thinks = reader_.reasoning();
-  const std::string text = accept(event, error);
-  given_ += jinja::count_code_points(text);
-  if (!text.empty()) delta.parts = reader_.push(text);
-  thinks = thinks || reader_.reasoning();
-  if (event.token >= 0) count(thinks, !delta.parts.empty());
-  if (ended()) {
-    for (Part& part : reader_.finish()) delta.parts.push_back(std::move(part));
-  }
-  if (!plan_.shows_reasoning) {
-    delta.parts.erase(std::remove_if(delta.parts.begin(), delta.parts.end(),
-                                     [](const Part& part) { return part.reasoning; }),
-                      delta.parts.end());
-  }
+  delta.parts = parsed(event, error);
   delta.finish = finish_;
   if (plan_.logprobs) delta.logprobs = released();
   return delta;
+}
+
+// The parts of one event's text, and at the end what was held back.
+std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& error) {
+  bool thinks = parser_->reasoning();
+  const std::string text = accept(event, error);
+  given_ += jinja::count_code_points(text);
+  std::vector<Part> parts;
+  if (!text.empty()) parts = parser_->push(text);
+  thinks = thinks || parser_->reasoning();
+  if (event.token >= 0) count(thinks, !parts.empty());
+  if (!ended() && parser_->done()) {
+    finish_ = "stop";
+    must_abort_ = event.finish == WHERRY_RUNNING;
+  }
+  if (ended()) {
+    for (Part& part : parser_->finish()) append(parts, std::move(part));
+  }
+  end_with_calls(parts);
+  if (!plan_.shows_reasoning) {
+    const auto hidden = [](const Part& part) { return part.kind == Part::Kind::kReasoning; };
+    parts.erase(std::remove_if(parts.begin(), parts.end(), hidden), parts.end());
+  }
+  return parts;
+}
+
+// One that came to its end by itself, and has called: not one that a stop string cut amid a call.
+void Choice::end_with_calls(const std::vector<Part>& parts) {
+  bool cut = false;
+  for (const Part& part : parts) {
+    called_ = called_ || part.kind == Part::Kind::kCallBegin;
+    cut = cut || (part.kind == Part::Kind::kCallEnd && !part.whole);
+  }
+  if (finish_ == "stop" && called_ && !(cut && stops_.stopped())) finish_ = "tool_calls";
 }
 
 // One token more. A mark may have several: whose they are, the last one tells.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "app/chat/plan.h"
-#include "app/chat/thoughts.h"
 #include "app/text/detokenizer.h"
 #include "app/text/stop_strings.h"
 #include "wherry.h"
@@ -30,7 +29,7 @@ struct Delta {
   size_t index = 0;
   std::vector<Part> parts;
   std::vector<LoggedToken> logprobs;
-  std::string finish;  // "stop", "length", or "" while it goes on
+  std::string finish;  // "stop", "length", "tool_calls", or "" while it goes on
 
   std::string text() const;       // what the user reads of it
   std::string reasoning() const;  // what the model wrote to itself
@@ -63,6 +62,8 @@ class Choice {
   std::string accept(const wherry_event& event, const std::string& error);
   std::string piece(const wherry_event& event);
   void count(bool thinks, bool anything);
+  std::vector<Part> parsed(const wherry_event& event, const std::string& error);
+  void end_with_calls(const std::vector<Part>& parts);
   std::vector<LoggedToken> released();
 
   size_t index_;
@@ -70,12 +71,12 @@ class Choice {
   const Tokenizer& tokenizer_;
   Detokenizer detokenizer_;
   StopStrings stops_;
-  ThoughtReader reader_;
+  std::unique_ptr<OutputParser> parser_;
   std::deque<std::pair<size_t, LoggedToken>> logged_;  // (where its text ends, token)
   size_t decoded_ = 0, given_ = 0;  // characters: out of the detokenizer, to the reader
   int64_t undecided_ = 0;           // tokens of which nothing was given out
   std::string finish_;
-  bool must_abort_ = false;
+  bool must_abort_ = false, called_ = false;
 };
 
 }  // namespace wherry::app

@@ -1,15 +1,18 @@
 #include "app/chat/conversation.h"
 
 #include <algorithm>
-#include <random>
+#include <map>
 
 #include "app/chat/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
 
 namespace wherry::app {
 
 namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
+using Names = std::map<std::string, std::string>;  // of tools, by the ids of their calls
 
 std::string text_of(const Value* content, size_t index) {
   if (content == nullptr || content->is_none()) return "";
@@ -30,122 +33,183 @@ std::string text_of(const Value* content, size_t index) {
   return made;
 }
 
-Value plain(const Value& message, size_t index) {
-  const Fields fields(message);
-  if (const Value* calls = fields.find("tool_calls"); calls && jinja::truth(*calls)) {
-    throw RequestError("Calls of tools are not supported by this runtime",
-                       "messages[" + std::to_string(index) + "].tool_calls",
-                       "unsupported_parameter");
+const Values& calls_of(const Fields& message) {
+  static const Values kNone;
+  const Value* calls = message.find("tool_calls");
+  return calls != nullptr ? calls->items() : kNone;
+}
+
+Names names_of_calls(const Value& messages) {
+  Names made;
+  for (const Value& message : messages.items()) {
+    for (const Value& call : calls_of(Fields(message))) {
+      const Fields fields(call);
+      if (fields.has("id")) made[fields.text("id")] = Fields(*fields.find("function")).text("name");
+    }
   }
+  return made;
+}
+
+// Arguments as the template wants them. What is not the JSON of an object stays the text that it
+// is: a model may have written it, and should see what it wrote.
+Value arguments_of(const Fields& function, const Dialect& dialect) {
+  const Value* given = function.find("arguments");
+  const Value arguments = given != nullptr && jinja::truth(*given) ? *given : Value("{}");
+  if (dialect.takes_text()) {
+    return arguments.is_string() ? arguments : Value(jinja::to_json(arguments));
+  }
+  if (!arguments.is_string()) return arguments;
+  try {
+    Value object = jinja::from_json(arguments.text());
+    return object.is_dict() ? object : arguments;
+  } catch (const jinja::Failure&) {
+    return arguments;
+  }
+}
+
+Value call_of(const Value& call, const Dialect& dialect) {
+  const Fields fields(call), function(*fields.find("function"));
+  Items made;
+  if (fields.has("id")) made.emplace_back("id", dialect.family().known_id(fields.text("id")));
+  made.emplace_back("type", "function");
+  made.emplace_back("function", jinja::make_dict({{"name", function.text("name")},
+                                                  {"arguments", arguments_of(function, dialect)}}));
+  return jinja::make_dict(std::move(made));
+}
+
+// The fields of a message as they came, those that are known first.
+Items given_fields(const Fields& fields) {
   Items made;
   static const char* const kKnown[] = {"role", "content", "name", "tool_call_id",
                                        "reasoning_content"};
   for (const char* name : kKnown) {
     if (const Value* value = fields.find(name)) made.emplace_back(name, *value);
   }
-  for (const auto& [name, value] : message.dict().items) {
+  for (const auto& [name, value] : fields.object().dict().items) {
     const bool known = std::any_of(std::begin(kKnown), std::end(kKnown),
                                    [&](const char* k) { return name.text() == k; });
     if (!known && name.text() != "tool_calls" && name.text() != "reasoning" && !value.is_none()) {
       made.emplace_back(name, value);
     }
   }
-  made.emplace_back("content", text_of(fields.find("content"), index));
-  const std::string role = fields.text("role");
-  if (role == "developer") made.emplace_back("role", "system");
-  if (role == "tool" || role == "function") {
-    made.emplace_back("role", "tool");
-    if (!fields.has("name")) made.emplace_back("name", "unknown");
-  }
-  std::string thoughts = fields.text("reasoning_content");
-  if (thoughts.empty()) thoughts = fields.text("reasoning");
-  if (!thoughts.empty()) made.emplace_back("reasoning_content", thoughts);
-  return jinja::make_dict(std::move(made));
-}
-
-// Variables for reasoning_effort and enable_thinking, where the template knows them; then the
-// request's own.
-Value variables_of(const Fields& fields, const jinja::ChatTemplate& chat_template) {
-  Items made;
-  const auto knows = [&](const char* name) { return chat_template.variables().count(name) > 0; };
-  const std::string effort = fields.text("reasoning_effort");
-  std::optional<bool> thinks;
-  if (fields.has("enable_thinking")) {
-    thinks = fields.truth("enable_thinking");
-  } else if (!effort.empty()) {
-    thinks = effort != "none" && effort != "minimal";
-  }
-  if (!effort.empty() && knows("reasoning_effort")) made.emplace_back("reasoning_effort", effort);
-  for (const char* name : {"enable_thinking", "thinking"}) {
-    if (thinks && knows(name)) made.emplace_back(name, *thinks);
-  }
-  if (const Value* more = fields.find("chat_template_kwargs")) {
-    made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());
-  }
-  return jinja::make_dict(std::move(made));
-}
-
-// What stands at the end of the last message, so that it is found in the prompt.
-std::string new_mark() {
-  std::random_device device;
-  std::string made;
-  for (int i = 0; i < 32; ++i) made += "0123456789abcdef"[device() % 16];
   return made;
 }
 
-Value with_mark(const Fields& fields, const Value& messages, const std::string& mark) {
-  const Fields last(fields.find("messages")->items().back());
-  if (last.text("role") != "assistant" || fields.truth("add_generation_prompt")) {
-    throw RequestError(
-        "continue_final_message needs a last message of the assistant without tool_calls, and no "
-        "add_generation_prompt",
-        "continue_final_message");
+Value plain(const Value& message, size_t index, const Names& names, const Dialect& dialect) {
+  const Fields fields(message);
+  Items made = given_fields(fields);
+  const std::string content = text_of(fields.find("content"), index);
+  made.emplace_back("content", content);
+  const std::string role = fields.text("role"), id = fields.text("tool_call_id");
+  if (role == "developer") made.emplace_back("role", "system");
+  if (role == "tool" || role == "function") {
+    made.emplace_back("role", "tool");
+    const auto called = names.find(id);
+    if (!fields.has("name")) {
+      made.emplace_back("name", called != names.end() ? called->second : "unknown");
+    }
   }
-  Values made = messages.items();
-  Items end = made.back().dict().items;
-  end.emplace_back("content", made.back().dict().find("content")->text() + mark);
-  made.back() = jinja::make_dict(std::move(end));
-  return jinja::make_list(std::move(made));
+  if (fields.has("tool_call_id")) made.emplace_back("tool_call_id", dialect.family().known_id(id));
+  Values calls;
+  for (const Value& call : calls_of(fields)) calls.push_back(call_of(call, dialect));
+  const bool calling = !calls.empty();
+  if (calling) made.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
+  std::string thoughts = fields.text("reasoning_content");
+  if (thoughts.empty()) thoughts = fields.text("reasoning");
+  if (!thoughts.empty()) {
+    made.emplace_back("reasoning_content", thoughts);
+    const bool spoken = !content.empty() && calling;
+    if (dialect.family().thinking_field && !spoken) made.emplace_back("thinking", thoughts);
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+std::string stripped(const std::string& text) {
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  return start < end ? text.substr(start, end - start) : "";
+}
+
+// A message with other content; nothing that is null.
+Value with_content(const Value& message, const std::string& content, bool calls = true) {
+  Items made;
+  for (const auto& [name, value] : message.dict().items) {
+    if (calls || name.text() != "tool_calls") made.emplace_back(name, value);
+  }
+  made.emplace_back("content", content);
+  return jinja::make_dict(std::move(made));
+}
+
+std::string content_of(const Value& message) { return Fields(message).text("content"); }
+
+// Calls and results as texts; results that follow each other are one message of the user.
+Values without_calls(const Values& messages) {
+  Values made;
+  bool results = false;  // the last one's content
+  for (const Value& message : messages) {
+    const Fields fields(message);
+    if (fields.text("role") == "tool") {
+      std::string text = "Result of " + fields.text("name") + ":\n" + content_of(message);
+      if (results) {
+        text = content_of(made.back()) + "\n\n" + text;
+        made.pop_back();
+      }
+      made.push_back(jinja::make_dict({{"role", "user"}, {"content", text}}));
+      results = true;
+      continue;
+    }
+    results = false;
+    Values functions;
+    for (const Value& call : calls_of(fields)) functions.push_back(*call.dict().find("function"));
+    if (functions.empty()) {
+      made.push_back(message);
+      continue;
+    }
+    const std::string written = jinja::to_json(jinja::make_list(std::move(functions)));
+    made.push_back(with_content(message, stripped(content_of(message) + "\n" + written), false));
+  }
+  return made;
+}
+
+std::string preamble(const Values& tools, const std::string& example) {
+  std::string lines;
+  for (const Value& tool : tools) {
+    lines += (lines.empty() ? "" : "\n") + jinja::to_json(*tool.dict().find("function"));
+  }
+  const std::string how =
+      example.empty()
+          ? "To call a function, answer with nothing but a JSON object of its name and its "
+            "arguments: {\"name\": \"NAME\", \"arguments\": {...}}. To call several, answer with a "
+            "list of such objects."
+          : "To call a function, write this, with what is meant in place of the words in capitals, "
+            "and nothing after it:\n" +
+                example + "\n";
+  return "You can call functions. Each line here describes one, as JSON:\n" + lines + "\n\n" + how +
+         " You get the results in the next message. Where no function helps, answer in words.";
+}
+
+Values with_preamble(Values messages, const Values& tools, const Dialect& dialect) {
+  const std::string text = preamble(tools, dialect.family().format->example());
+  const std::string first = content_of(messages[0]);
+  if (!dialect.takes_system()) {
+    messages[0] = with_content(messages[0], text + "\n\n" + first);
+  } else if (Fields(messages[0]).text("role") == "system") {
+    messages[0] = with_content(messages[0], stripped(first + "\n\n" + text));
+  } else {
+    messages.insert(messages.begin(), jinja::make_dict({{"role", "system"}, {"content", text}}));
+  }
+  return messages;
 }
 
 }  // namespace
 
-Value conversation(const Value& messages) {
+Values conversation(const Value& messages, const Values& tools, const Dialect& dialect) {
+  const Names names = names_of_calls(messages);
   Values made;
-  for (const Value& message : messages.items()) made.push_back(plain(message, made.size()));
-  return jinja::make_list(std::move(made));
-}
-
-std::string rendered(const Fields& fields, const jinja::ChatTemplate* chat_template,
-                     const std::function<bool()>& gone) {
-  if (chat_template == nullptr) {
-    throw RequestError(
-        "This model has no chat template. Use completions: POST /v1/completions, or "
-        "engine.completions.create(prompt=...).",
-        "messages", "no_chat_template");
+  for (const Value& message : messages.items()) {
+    made.push_back(plain(message, made.size(), names, dialect));
   }
-  Value messages = conversation(*fields.find("messages"));
-  std::string mark;
-  if (fields.truth("continue_final_message")) {
-    mark = new_mark();
-    messages = with_mark(fields, messages, mark);
-  }
-  const bool opens = !fields.has("add_generation_prompt") || fields.truth("add_generation_prompt");
-  std::string text;
-  try {
-    text = chat_template->render(messages, mark.empty() && opens,
-                                 variables_of(fields, *chat_template), gone);
-  } catch (const jinja::Refused& error) {
-    throw RequestError(error.what(), "messages", "chat_template");
-  }
-  if (mark.empty()) return text;
-  const size_t end = text.rfind(mark);
-  if (end == text.npos) {
-    throw RequestError(
-        "The model's chat template leaves out the last message; it cannot be continued",
-        "continue_final_message", "chat_template");
-  }
-  return text.substr(0, end);
+  if (!dialect.takes_calls()) made = without_calls(made);
+  return dialect.native() || tools.empty() ? made : with_preamble(std::move(made), tools, dialect);
 }
 
 }  // namespace wherry::app

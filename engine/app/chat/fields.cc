@@ -36,6 +36,10 @@ void Checker::add(const std::string& where, const std::string& problem) {
   problems_.emplace_back(where, problem);
 }
 
+void Checker::add_all(const Checker& other) {
+  for (const auto& [where, problem] : other.problems_) add(where, problem);
+}
+
 void Checker::raise() const {
   if (problems_.empty()) return;
   std::string message;

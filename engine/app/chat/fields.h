@@ -26,6 +26,8 @@ struct Bounds {
 class Checker {
  public:
   void add(const std::string& where, const std::string& problem);
+  void add_all(const Checker& other);
+  size_t problems() const { return problems_.size(); }
   void raise() const;  // RequestError unless there is nothing
 
   // The value in the form that is asked for, as lenient as pydantic ("5" is 5); nothing, with a

@@ -214,7 +214,7 @@ Manifest read_manifest(const std::string& folder) {
   return made;
 }
 
-Speech read_speech(const std::string& folder) {
+Speech read_speech(const std::string& folder, const std::string& tool_format) {
   const std::string path = folder + "/tokenizer.json";
   if (!fs::is_regular_file(path)) throw Error(WHERRY_NOT_FOUND, folder + " has no tokenizer.json");
   Speech made;
@@ -224,7 +224,11 @@ Speech read_speech(const std::string& folder) {
   made.defaults = generation_defaults(folder);
   try {
     if (std::optional<std::string> source = template_source(folder)) {
-      made.chat_template = std::make_unique<jinja::ChatTemplate>(std::move(*source), special);
+      const auto known = [&](const std::string& name) {
+        return made.tokenizer->id_of(name).has_value();
+      };
+      made.dialect = std::make_unique<Dialect>(jinja::ChatTemplate(std::move(*source), special),
+                                               tool_format, known);
     }
   } catch (const jinja::Invalid& error) {
     refuse(folder + ": " + error.what());

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/chat/fields.h"
-#include "app/template/chat_template.h"
 #include "app/text/tokenizer.h"
+#include "app/tools/dialect.h"
 
 namespace wherry::app {
 
@@ -24,11 +24,12 @@ Manifest read_manifest(const std::string& folder);
 
 struct Speech {
   std::unique_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<const jinja::ChatTemplate> chat_template;  // null: it only completes text
+  std::unique_ptr<const Dialect> dialect;  // of its chat template; null: it only completes text
   std::vector<int32_t> eos_ids;
   Value defaults;  // generation_config.json
 };
-Speech read_speech(const std::string& folder);
+// tool_format: how it calls tools, the name of a family; "": its template tells.
+Speech read_speech(const std::string& folder, const std::string& tool_format);
 
 }  // namespace wherry::app
 

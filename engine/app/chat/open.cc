@@ -16,9 +16,9 @@ using Items = std::vector<std::pair<Value, Value>>;
 constexpr const char* kEngineOptions[] = {"context",       "kv_tokens",    "max_batch",
                                           "prefill_chunk", "prefix_cache", "cache_dir",
                                           "cache_bytes",   "max_drafts"};
-constexpr const char* kAppOptions[] = {"device",   "library",      "system_library_prefix",
-                                       "runtime",  "name",         "threads",
-                                       "pack_dir", "check_weights"};
+constexpr const char* kAppOptions[] = {"device",   "library",       "system_library_prefix",
+                                       "runtime",  "name",          "threads",
+                                       "pack_dir", "check_weights", "tool_format"};
 
 bool among(const Value& name, const char* const* begin, const char* const* end) {
   return std::any_of(begin, end, [&](const char* known) { return name.text() == known; });
@@ -128,7 +128,7 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
     open_library(path, "TVM's run time");
   }
   progress("tokenizer", 0, 1);
-  Speech speech = read_speech(folder);
+  Speech speech = read_speech(folder, text_option(options, "tool_format"));
   progress("tokenizer", 1, 1);
   progress("weights", 0, manifest.bytes);
   const std::string device = text_option(options, "device");

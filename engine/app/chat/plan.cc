@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include "app/chat/conversation.h"
 #include "app/chat/request_error.h"
+#include "app/chat/talk.h"
 
 namespace wherry::app {
 
@@ -87,28 +87,10 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
   plan.include_usage = options != nullptr && Fields(*options).truth("include_usage");
 }
 
-void set_thoughts(Plan& plan, const Fields& fields, const Model& model, const std::string& prompt) {
-  const std::optional<Thoughts> thoughts = thoughts_of(model.chat_template->source());
-  if (!thoughts) return;
-  for (const std::string& mark : {thoughts->begin, thoughts->end}) {
-    if (const auto id = model.abilities.tokenizer->special_id(mark)) plan.visible.push_back(*id);
-  }
-  const bool separate = fields.text("reasoning_format") != "none" &&
-                        (!fields.has("separate_reasoning") || fields.truth("separate_reasoning"));
-  if (!separate) return;
-  plan.thoughts = thoughts;
-  plan.opened = thoughts->opened(prompt);
-  if (fields.truth("continue_final_message")) {
-    const std::string said = jinja::to_string(
-        *conversation(*fields.find("messages")).items().back().dict().find("content"));
-    const size_t begin = said.rfind(thoughts->begin), end = said.rfind(thoughts->end);
-    plan.opened = plan.opened || (begin != said.npos && (end == said.npos || begin > end));
-  }
-}
-
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
   const Fields fields = checked_chat(request);
-  const std::string text = rendered(fields, model.chat_template, gone);
+  const Talk talk(fields, model.dialect);
+  const std::string text = talk.rendered(gone);
   const std::vector<int32_t> prompt = encoded(model, text, "messages", false);
   const int64_t asked =
       fields.integer("max_completion_tokens").value_or(fields.integer("max_tokens").value_or(0));
@@ -121,10 +103,15 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   }
   plan.sampling = sampling_of(fields, model.abilities, asked);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(top);
+  if (!fields.truth("ignore_eos")) {
+    plan.sampling.stop_ids =
+        talk.stop_ids(*model.abilities.tokenizer, std::move(plan.sampling.stop_ids));
+  }
   plan.continues = fields.truth("continue_final_message");
   plan.shows_reasoning = !fields.has("include_reasoning") || fields.truth("include_reasoning");
   set_common(plan, fields, model);
-  set_thoughts(plan, fields, model, text);
+  plan.reading = talk.reading(text);
+  plan.visible = talk.visible(*model.abilities.tokenizer);
   add_jobs(plan, {prompt}, fields, model, "messages");
   return plan;
 }

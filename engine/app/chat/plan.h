@@ -10,8 +10,8 @@
 
 #include "app/chat/fields.h"
 #include "app/chat/sampling.h"
-#include "app/chat/thoughts.h"
-#include "app/template/chat_template.h"
+#include "app/tools/dialect.h"
+#include "app/tools/output_parser.h"
 
 namespace wherry::app {
 
@@ -34,8 +34,7 @@ struct Plan {
   int64_t prompt_tokens;  // each prompt once, whatever n
   size_t n;               // choices of each prompt; their jobs follow each other
   bool include_usage;
-  std::optional<Thoughts> thoughts;  // marks of reasoning that the output is looked through for
-  bool opened = false;               // the prompt has begun the reasoning
+  Reading reading;  // what the output is looked through for
   bool shows_reasoning = true;
   std::vector<int32_t> visible;  // special tokens that are seen by their names
 };
@@ -43,7 +42,7 @@ struct Plan {
 struct Model {
   std::string name;
   Abilities abilities;
-  const jinja::ChatTemplate* chat_template;  // null: it only completes text
+  const Dialect* dialect;  // null: it only completes text
 };
 
 // gone: whether nobody waits any more. Throws RequestError, or jinja::Abandoned.

@@ -107,6 +107,41 @@ Value timings_of(const Totals& totals) {
                            {"predicted_per_second", rate(totals.decode, totals.sampled)}});
 }
 
+// What a stream adds to calls: how one begins, or some of its arguments.
+Values call_deltas(const std::vector<Part>& parts) {
+  Values made;
+  for (const Part& part : parts) {
+    Items added = {{"index", Value::size(part.index)}};
+    if (part.kind == Part::Kind::kCallBegin) {
+      added.emplace_back("function", jinja::make_dict({{"name", part.name}, {"arguments", ""}}));
+      added.emplace_back("id", part.id);
+      added.emplace_back("type", "function");
+    } else if (part.kind == Part::Kind::kCallArguments) {
+      added.emplace_back("function", jinja::make_dict({{"arguments", part.text}}));
+    } else {
+      continue;
+    }
+    made.push_back(jinja::make_dict(std::move(added)));
+  }
+  return made;
+}
+
+Values whole_calls(const std::vector<Part>& parts) {
+  Values made;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].kind != Part::Kind::kCallBegin) continue;
+    std::string arguments;
+    for (size_t k = i + 1; k < parts.size() && parts[k].index == parts[i].index; ++k) {
+      if (parts[k].kind == Part::Kind::kCallArguments) arguments += parts[k].text;
+    }
+    made.push_back(jinja::make_dict(
+        {{"id", parts[i].id},
+         {"function", jinja::make_dict({{"name", parts[i].name}, {"arguments", arguments}})},
+         {"type", "function"}}));
+  }
+  return made;
+}
+
 }  // namespace
 
 Reply::Reply(const Plan& plan)
@@ -141,6 +176,9 @@ Value Reply::chat_chunk(const Delta& delta) const {
     added.emplace_back("reasoning_content", reasoning);
     added.emplace_back("reasoning", reasoning);
   }
+  if (Values calls = call_deltas(delta.parts); !calls.empty()) {
+    added.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
+  }
   return jinja::make_dict(
       {{"index", Value::size(delta.index)},
        {"delta", jinja::make_dict(std::move(added))},
@@ -149,11 +187,16 @@ Value Reply::chat_chunk(const Delta& delta) const {
 }
 
 Value Reply::chat_choice(const Delta& delta) const {
-  Items message = {{"content", delta.text()}, {"role", "assistant"}, {"refusal", Value()}};
+  Values calls = whole_calls(delta.parts);
+  const std::string text = delta.text();
+  Items message = {{"content", text.empty() && !calls.empty() ? Value() : Value(text)},
+                   {"role", "assistant"},
+                   {"refusal", Value()}};
   if (const std::string reasoning = delta.reasoning(); !reasoning.empty()) {
     message.emplace_back("reasoning_content", reasoning);
     message.emplace_back("reasoning", reasoning);
   }
+  if (!calls.empty()) message.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
   return jinja::make_dict({{"index", Value::size(delta.index)},
                            {"message", jinja::make_dict(std::move(message))},
                            {"finish_reason", delta.finish.empty() ? "stop" : delta.finish},

@@ -3,6 +3,7 @@
 
 #include "app/chat/fields.h"
 #include "app/chat/request_error.h"
+#include "app/chat/tool_fields.h"
 
 namespace wherry::app {
 
@@ -53,6 +54,8 @@ const std::vector<NumberRow>& sampling_rows() {
 // A request on its way to Fields.
 class Reader {
  public:
+  using Dict = jinja::Dict;
+
   explicit Reader(const Value& request) : given_(request) {}
 
   Fields done() {
@@ -95,8 +98,12 @@ class Reader {
     numeric({"max_completion_tokens", true, between(1, kInt31 - 1)});
     flag("logprobs");
     numeric({"top_logprobs", true, between(0, kTopLogprobs)});
-    effort();
+    if (const Value* value = find("tools")) check_tools(check_, *value);
+    if (const Value* value = find("tool_choice")) check_tool_choice(check_, *value);
+    flag("parallel_tool_calls");
+    choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"});
     flag("enable_thinking");
+    choice("reasoning_format", {"auto", "deepseek", "none"});
     for (const char* name : {"separate_reasoning", "include_reasoning"}) flag(name);
     if (const Value* value = find("chat_template_kwargs")) {
       check_.object("chat_template_kwargs", *value);
@@ -205,17 +212,16 @@ class Reader {
     if (usage != nullptr) check_.boolean("stream_options.include_usage", *usage);
   }
 
-  void effort() {
-    const Value* value = find("reasoning_effort");
+  // One of some words.
+  void choice(const char* name, const std::vector<std::string>& words) {
+    const Value* value = find(name);
     if (value == nullptr) return;
-    static const char* const kEfforts[] = {"none", "minimal", "low", "medium",
-                                           "high", "xhigh",   "max"};
-    const bool known =
-        value->is_string() && std::any_of(std::begin(kEfforts), std::end(kEfforts),
-                                          [&](const char* e) { return value->text() == e; });
-    if (known) return;
-    check_.add("reasoning_effort",
-               "Input should be 'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'");
+    std::string named;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (value->is_string() && value->text() == words[i]) return;
+      named += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + jinja::repr_text(words[i]);
+    }
+    check_.add(name, "Input should be " + named);
   }
 
   void messages() {
@@ -251,14 +257,17 @@ class Reader {
     if (const Value* content = fields.find("content"); content && !content->is_none()) {
       this->content(where + ".content", *content);
     }
-    for (const char* name : {"name", "tool_call_id"}) {
-      const Value* text = fields.find(std::string_view(name));
-      if (text && !text->is_none()) check_.text(where + "." + name, *text, kLongText);
+    text(where, fields, "name", kLongText);
+    if (const Value* calls = fields.find("tool_calls"); calls && !calls->is_none()) {
+      check_calls(check_, where + ".tool_calls", *calls);
     }
-    for (const char* name : {"reasoning_content", "reasoning"}) {
-      const Value* text = fields.find(std::string_view(name));
-      if (text && !text->is_none()) check_.text(where + "." + name, *text);
-    }
+    text(where, fields, "tool_call_id", kLongText);
+    for (const char* name : {"reasoning_content", "reasoning"}) text(where, fields, name, 0);
+  }
+
+  void text(const std::string& where, const Dict& fields, const char* name, size_t longest) {
+    const Value* value = fields.find(name);
+    if (value && !value->is_none()) check_.text(where + "." + name, *value, longest);
   }
 
   void content(const std::string& where, const Value& value) {
@@ -321,7 +330,6 @@ class Reader {
                              "list of lists of token ids");
   }
 
-  using Dict = jinja::Dict;
   const Value& given_;
   Checker check_;
   std::vector<std::pair<Value, Value>> made_;
@@ -342,8 +350,6 @@ void refuse_unknown(const Value& request) {
       {"audio", "", {}},
       {"web_search_options", "", {}},
       {"best_of", "", {1}},
-      {"tools", "", {jinja::make_list({})}},
-      {"tool_choice", "", {"none", "auto"}},
       {"response_format", "", {jinja::make_dict({{"type", "text"}})}},
       {"structured_outputs", "", {}},
       {"guided_json", "", {}},

@@ -1,0 +1,137 @@
+#include "app/chat/asked_tools.h"
+
+#include <algorithm>
+
+#include "app/chat/request_error.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+Value no_parameters() {
+  return jinja::make_dict({{"type", "object"}, {"properties", jinja::make_dict({})}});
+}
+
+const Value& function_of(const Value& tool) { return *tool.dict().find("function"); }
+
+const std::string& name_of(const Value& tool) {
+  return function_of(tool).dict().find("name")->text();
+}
+
+// A tool as templates print it: what is known first, nothing that is null, no `strict`.
+Value described(const Value& tool) {
+  const Fields given(function_of(tool));
+  const Value* parameters = given.find("parameters");
+  const bool has = parameters != nullptr && jinja::truth(*parameters);
+  Items function = {{"name", *given.find("name")}};
+  if (const Value* words = given.find("description")) function.emplace_back("description", *words);
+  if (parameters != nullptr) function.emplace_back("parameters", *parameters);
+  for (const auto& [name, value] : given.object().dict().items) {
+    if (name.text() != "strict" && !value.is_none()) function.emplace_back(name, value);
+  }
+  if (!given.has("description")) function.emplace_back("description", "");
+  function.emplace_back("parameters", has ? *parameters : no_parameters());
+  Items made = {{"type", "function"}, {"function", jinja::make_dict(std::move(function))}};
+  for (const auto& [name, value] : tool.dict().items) {
+    if (name.text() != "type" && name.text() != "function" && !value.is_none()) {
+      made.emplace_back(name, value);
+    }
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+class Choosing {
+ public:
+  explicit Choosing(const Fields& fields) {
+    if (const Value* tools = fields.find("tools")) tools_ = tools->items();
+    for (size_t i = 0; i < tools_.size(); ++i) {
+      const bool twice =
+          std::any_of(tools_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tools_.end(),
+                      [&](const Value& other) { return name_of(other) == name_of(tools_[i]); });
+      if (twice) {
+        throw RequestError("tools has " + jinja::repr_text(name_of(tools_[i])) + " twice", "tools");
+      }
+    }
+  }
+
+  // The tool that one asks for by name.
+  Value known(const Value& asked, const char* where) const {
+    const std::string& name = name_of(asked);
+    std::string names;
+    for (const Value& tool : tools_) {
+      if (name_of(tool) == name) return tool;
+      names += (names.empty() ? "" : ", ") + jinja::repr_text(name_of(tool));
+    }
+    throw RequestError(std::string(where) + " is " + jinja::repr_text(name) + "; tools has " +
+                           (names.empty() ? "none" : names),
+                       where);
+  }
+
+  // Those that may be called; must: whether one has to be.
+  Values chosen(const Value* choice, bool& must) const {
+    if (choice == nullptr) return tools_;
+    if (choice->is_string()) {
+      must = choice->text() == "required" || choice->text() == "any";
+      if (must && tools_.empty()) {
+        throw RequestError(
+            "tool_choice is " + jinja::repr_text(choice->text()) + "; there are no tools",
+            "tool_choice");
+      }
+      return choice->text() == "none" ? Values() : tools_;
+    }
+    const Value* allowed = choice->dict().find("allowed_tools");
+    if (choice->dict().find("type")->text() == "function") {
+      must = true;
+      return {known(*choice, "tool_choice.function.name")};
+    }
+    must = allowed->dict().find("mode")->text() == "required";
+    Values made;
+    for (const Value& tool : allowed->dict().find("tools")->items()) {
+      made.push_back(known(tool, "tool_choice.allowed_tools.tools"));
+    }
+    return made;
+  }
+
+ private:
+  Values tools_;
+};
+
+[[noreturn]] void no_grammar(const std::string& what, const char* instead,
+                             const std::string& param) {
+  throw RequestError(
+      what + " needs a grammar that holds the output to it, and this runtime has none. " + instead,
+      param, "unsupported_parameter");
+}
+
+}  // namespace
+
+Tools AskedTools::schemas() const {
+  Tools made;
+  for (const Value& tool : tools) {
+    made.add(name_of(tool), *function_of(tool).dict().find("parameters"));
+  }
+  return made;
+}
+
+AskedTools asked_tools(const Fields& fields) {
+  bool must = false;
+  const Values chosen = Choosing(fields).chosen(fields.find("tool_choice"), must);
+  if (must) {
+    no_grammar("A tool_choice that asks for a call", "Send \"auto\" and look whether one came.",
+               "tool_choice");
+  }
+  AskedTools made;
+  made.one = fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls");
+  for (const Value& tool : chosen) {
+    if (Fields(function_of(tool)).truth("strict")) {
+      no_grammar("strict of the tool " + jinja::repr_text(name_of(tool)),
+                 "Leave it out, and check the arguments of calls.", "tools");
+    }
+    made.tools.push_back(described(tool));
+  }
+  return made;
+}
+
+}  // namespace wherry::app

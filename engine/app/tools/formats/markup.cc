@@ -1,0 +1,198 @@
+// An element's text is a text, a number, or JSON; which, the tool's schema says: what may be a
+// string alone is taken as it stands, anything else is read as JSON if it is that, else as a
+// string.
+#include <algorithm>
+
+#include "app/template/code_points.h"
+#include "app/tools/formats/formats.h"
+#include "app/tools/json_value.h"
+#include "app/tools/python_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+bool of_name(char32_t code) {
+  return !jinja::is_space(code) &&
+         (code > 0x7F ||
+          std::string_view("<>\"'=|{}").find(static_cast<char>(code)) == std::string_view::npos);
+}
+
+bool of_attributes(char32_t code) { return code != '<' && code != '>'; }
+
+bool has(const Texts& kinds, const char* kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// Whether a text is JSON of one of these types, strings left out.
+bool is_of(std::string_view text, const Texts& kinds) {
+  switch (json_kind(text)) {
+    case 'i':
+      return has(kinds, "integer") || has(kinds, "number");
+    case 'f':
+    case 'c':
+      return has(kinds, "number");
+    case 'b':
+      return has(kinds, "boolean");
+    case 'n':
+      return has(kinds, "null");
+    case 'o':
+      return has(kinds, "object");
+    case 'a':
+      return has(kinds, "array");
+    default:
+      return false;
+  }
+}
+
+// A value as JSON: the text itself if it is that.
+std::string as_json(const std::string& text, const Texts& kinds) {
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  const std::string bare = start < end ? text.substr(start, end - start) : "";
+  if (has(kinds, "string") && !is_of(bare, kinds)) return json_string(text);
+  if (bare == "True") return "true";
+  if (bare == "False") return "false";
+  if (bare == "None") return "null";
+  if (is_json(bare)) return bare;
+  // Templates that print values in Python's words have taught some models to.
+  return python_whole(bare).value_or(json_string(text));
+}
+
+std::string joined(const Texts& texts, const std::string& between) {
+  std::string made;
+  for (const std::string& text : texts) made += (made.empty() ? "" : between) + text;
+  return made;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.npos, end) == 0;
+}
+
+// Hands on the text of a string as JSON, without `pad`, at most a character, at its end.
+class Held {
+ public:
+  Held(const Emit& emit, const std::string& pad) : emit_(emit), pad_(pad) {}
+  void push(std::string_view text) {
+    text_ += text;
+    const size_t kept = !pad_.empty() && ends_with(text_, pad_) ? pad_.size() : 0;
+    emit_(json_escaped(std::string_view(text_).substr(0, text_.size() - kept)));
+    text_.erase(0, text_.size() - kept);
+  }
+  void flush() { emit_(json_escaped(text_)); }
+
+ private:
+  const Emit& emit_;
+  const std::string& pad_;
+  std::string text_;
+};
+
+}  // namespace
+
+Texts Markup::markers() const {
+  Texts made = {outer, outer_end, call, call_end, key, ended};
+  for (const std::string& text : keyed) made.push_back(text == ">" ? "" : text);
+  return not_empty(made);
+}
+
+std::string Markup::example() const {
+  const std::string element = key + "KEY" + (typed ? "\" string=\"true\"" : "") +
+                              joined(keyed, line) + pad + "VALUE" + pad + ended + line;
+  const std::string name = call.empty() ? "NAME" : line + call + "NAME" + named + line;
+  return outer + name + element + (call.empty() ? "" : call_end + line) + outer_end;
+}
+
+bool Markup::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {
+  if (!call.empty() && mark != call) {
+    s.space();
+    if (!s.accept(call)) return false;
+  }
+  if (!one(s, out, tools)) return false;
+  while (several && !out.full()) {
+    s.space();
+    if (!s.accept(call)) break;
+    if (!s.attempt([&] { return one(s, out, tools); })) {
+      out.text(call);
+      break;
+    }
+  }
+  s.space();
+  s.accept(outer_end);
+  return true;
+}
+
+bool Markup::one(Scanner& s, Output& out, const Tools& tools) const {
+  s.space();
+  const std::string name = s.match(of_name);
+  if (name.empty()) return false;
+  if (!call.empty()) {
+    if (!s.accept(named)) return false;
+  } else {  // what follows the name has to be an argument, or the end
+    s.space();
+    const size_t at = s.at;
+    if (!s.accept_one({key, outer_end})) return false;
+    s.at = at;
+  }
+  out.begin(name);
+  arguments(s, out, tools, name);
+  return true;
+}
+
+// What follows an argument's name; the types that its value may have.
+Texts Markup::kinds(Scanner& s, const Tools& tools, const std::string& name,
+                    const std::string& argument) const {
+  const std::string attributes = typed ? s.match(of_attributes) : "";
+  for (const std::string& literal : keyed) {
+    s.space();
+    s.accept(literal);
+  }
+  if (attributes.find("string=\"") == attributes.npos) return tools.kinds(name, argument);
+  return {attributes.find("string=\"true\"") != attributes.npos ? "string" : "object"};
+}
+
+void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const {
+  out.arguments("{");
+  for (bool first = true;; first = false) {
+    s.space();
+    if (!s.accept(key)) break;
+    const std::string argument = s.match(of_name);
+    const Texts types = kinds(s, tools, name, argument);
+    out.arguments((first ? "" : ", ") + json_string(argument) + ": ");
+    if (!value(s, out.to_arguments(), types)) return out.end(false);
+  }
+  const std::string_view left = s.rest();
+  const std::string& end = call_end.empty() ? outer_end : call_end;
+  const auto begun = [&](const std::string& mark) {
+    return mark.compare(0, left.size(), left) == 0;
+  };
+  if (s.ended && (begun(key) || begun(end))) {  // the output was cut off before a mark was whole
+    s.at = s.text.size();
+    return out.end(false);
+  }
+  if (!call_end.empty()) s.accept(call_end);
+  out.arguments("}");
+  out.end();
+}
+
+// Hands on a value as JSON; whether it came to its end.
+bool Markup::value(Scanner& s, const Emit& emit, const Texts& types) const {
+  if (!pad.empty()) s.accept(pad);
+  if (types == Texts{"string"}) {
+    emit("\"");
+    Held held(emit, pad);
+    const bool found =
+        s.until({ended}, [&](std::string_view text) { held.push(text); }).has_value();
+    if (found) {
+      emit("\"");
+    } else {
+      held.flush();
+    }
+    return found;
+  }
+  std::string text;
+  if (!s.until({ended}, [&](std::string_view piece) { text += piece; })) return false;
+  if (!pad.empty() && ends_with(text, pad)) text.resize(text.size() - pad.size());
+  emit(as_json(text, types));
+  return true;
+}
+
+}  // namespace wherry::app

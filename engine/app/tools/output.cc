@@ -1,0 +1,66 @@
+#include "app/tools/output.h"
+
+#include "app/template/code_points.h"
+
+namespace wherry::app {
+
+using Kind = Part::Kind;
+
+void append(std::vector<Part>& parts, Part part) {
+  const bool grows = part.kind != Kind::kCallBegin && part.kind != Kind::kCallEnd;
+  if (grows && !parts.empty() && parts.back().kind == part.kind &&
+      parts.back().index == part.index) {
+    parts.back().text += part.text;
+  } else {
+    parts.push_back(std::move(part));
+  }
+}
+
+void Output::text(std::string_view piece) {
+  std::string text = std::exchange(space_, "") + std::string(piece);
+  if (fresh_) text.erase(0, jinja::skip_left(text));
+  const size_t end = jinja::skip_right(text);
+  space_ = text.substr(end);
+  text.resize(end);
+  if (text.empty()) return;
+  fresh_ = false;
+  append(parts, {thinks_ ? Kind::kReasoning : Kind::kText, std::move(text)});
+}
+
+void Output::think() {
+  space_.clear();
+  fresh_ = thinks_ = true;
+}
+
+void Output::speak() {
+  space_.clear();
+  fresh_ = true;
+  thinks_ = false;
+}
+
+void Output::begin(const std::string& name, const std::string& id) {
+  space_.clear();
+  fresh_ = open_ = true;
+  append(parts, {Kind::kCallBegin, "", calls_, id.empty() ? id_(calls_) : id, name});
+}
+
+void Output::arguments(std::string_view text) {
+  if (!text.empty()) append(parts, {Kind::kCallArguments, std::string(text), calls_});
+}
+
+void Output::end(bool whole) {
+  append(parts, {Kind::kCallEnd, "", calls_, "", "", whole});
+  ++calls_;
+  open_ = false;
+}
+
+void Output::finish() {
+  if (open_) {
+    end(false);
+  } else if (!thinks_ && !fresh_ && !space_.empty()) {
+    append(parts, {Kind::kText, space_});
+  }
+  space_.clear();
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "app/template/value.h"
+#include "app/tools/python_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+// Without underscores, which may only stand between two digits; nothing if one does not.
+std::optional<std::string> joined_digits(std::string_view text) {
+  const auto digit = [&](size_t i) {
+    return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
+  };
+  std::string made;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      made += text[i];
+    } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
+      return std::nullopt;
+    }
+  }
+  return made;
+}
+
+int value_of(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  const char letter = static_cast<char>(digit | 0x20);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
+}
+
+// However many digits there are.
+std::string in_decimal(const std::string& digits, int base) {
+  std::string made = "0";  // from the last digit on
+  for (const char digit : digits) {
+    int carry = value_of(digit);
+    for (char& place : made) {
+      carry += (place - '0') * base;
+      place = static_cast<char>('0' + carry % 10);
+      carry /= 10;
+    }
+    for (; carry > 0; carry /= 10) made += static_cast<char>('0' + carry % 10);
+  }
+  std::reverse(made.begin(), made.end());
+  return made;
+}
+
+// As int(text, 0).
+std::optional<std::string> integer(std::string_view text, bool negative) {
+  int base = 10;
+  if (text.size() > 2 && text[0] == '0') {
+    const char letter = static_cast<char>(text[1] | 0x20);
+    base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
+    if (base != 10) text.remove_prefix(text[2] == '_' ? 3 : 2);
+  }
+  const std::optional<std::string> digits = joined_digits(text);
+  if (!digits || digits->empty()) return std::nullopt;
+  for (const char digit : *digits) {
+    if (value_of(digit) >= base) return std::nullopt;
+  }
+  const std::string made = in_decimal(*digits, base);
+  if (base == 10 && digits->size() > 1 && (*digits)[0] == '0' && made != "0") return std::nullopt;
+  return (negative && made != "0" ? "-" : "") + made;
+}
+
+// As float(text).
+std::optional<std::string> real(std::string_view text, bool negative) {
+  const std::optional<std::string> digits = joined_digits(text);
+  if (!digits || digits->find_first_not_of("0123456789.eE+-") != std::string::npos) {
+    return std::nullopt;
+  }
+  if (digits->empty() || (*digits)[0] == '+' || (*digits)[0] == '-') return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(digits->c_str(), &end);
+  if (*end != '\0' || end == digits->c_str() || !std::isfinite(value)) return std::nullopt;
+  return jinja::float_text(negative ? -value : value);
+}
+
+}  // namespace
+
+std::optional<std::string> python_number(std::string_view word) {
+  const bool negative = !word.empty() && word[0] == '-';
+  if (negative || (!word.empty() && word[0] == '+')) word.remove_prefix(1);
+  const std::optional<std::string> whole = integer(word, negative);
+  return whole ? whole : real(word, negative);
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,314 @@
+"""The C++ readers of calls and reasoning, and whole chats with tools, against Python's."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken
+
+from wherry.errors import UsageError
+from wherry.runtime import MLCEngine
+from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Part, Text, joined
+from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.request.errors import RequestError
+from wherry.runtime.text.chat_template import ChatTemplate
+from wherry.runtime.text.tokenizer import Tokenizer
+from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
+from wherry.runtime.tools.python_text import _of_word
+
+from ..runtime import small_tokenizers
+from ..runtime.conftest import core_of
+from ..runtime.fake_core import FakeCore, saying
+from ..runtime.tools.test_reading import TOOLS, parser_of
+from ..runtime.tools.written import WRITTEN, Written
+from .programs import Program
+from .tool_cases import CHATS, NEEDS_A_GRAMMAR, REFUSED, WORDS, row
+
+every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
+
+
+@pytest.fixture(scope="module")
+def cpp():
+    with Program("wherry_scripted_app") as program:
+        yield program
+
+
+def as_json(part: Part, output: str) -> dict[str, Any]:
+    """A part; ids that the output does not have are made up."""
+    if isinstance(part, CallBegin):
+        call_id = part.id if part.id in output else ""
+        return {"kind": "begin", "index": part.index, "name": part.name, "id": call_id}
+    if isinstance(part, CallEnd):
+        return {"kind": "end", "index": part.index, "whole": part.whole}
+    if isinstance(part, CallArguments):
+        return {"kind": "arguments", "index": part.index, "text": part.text}
+    return {"kind": "text" if isinstance(part, Text) else "reasoning", "text": part.text}
+
+
+def read_by_python(w: Written, pieces: list[str], most: int | None) -> dict[str, Any]:
+    parser = parser_of(w, most=most)
+    parts, done = [], []
+    for piece in pieces:
+        parts.append([as_json(p, w.output) for p in joined(parser.push(piece))])
+        done.append(parser.done)
+    parts.append([as_json(p, w.output) for p in joined(parser.finish())])
+    return {"parts": parts, "done": done}
+
+
+def read_by_cpp(cpp: Program, w: Written, pieces: list[str], most: int | None) -> dict[str, Any]:
+    marks = "\n".join(w.signs)
+    opened = w.prompt.rstrip().endswith(("<think>", "[THINK]"))
+    asked = {
+        "family": w.family,
+        "tools": TOOLS.schemas,
+        "marks": marks,
+        "opened": opened,
+        "most": most,
+    }
+    made = cpp.ask(read=asked, pieces=pieces)
+    for parts in made["parts"]:
+        for part in parts:
+            if part.get("id", "") not in w.output:
+                assert len(part["id"]) in (9, 29)
+                part["id"] = ""
+    return made
+
+
+def check(cpp: Program, w: Written, pieces: list[str], most: int | None = None) -> None:
+    """Piece by piece the same parts."""
+    pieces = [p for p in pieces if p]
+    assert read_by_cpp(cpp, w, pieces, most) == read_by_python(w, pieces, most), pieces
+
+
+def cut(rng: random.Random, text: str, times: int) -> list[str]:
+    cuts = sorted(rng.sample(range(len(text) + 1), min(times, len(text))))
+    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+
+
+@every_model
+def test_what_models_write(cpp, w):
+    rng = random.Random(w.model)
+    check(cpp, w, [w.output])
+    check(cpp, w, list(w.output))
+    check(cpp, w, list(w.output), 1)
+    for _ in range(3):
+        check(cpp, w, cut(rng, w.output, 5))
+        check(cpp, w, [w.output[: rng.randrange(len(w.output))]])
+        check(cpp, w, ["Well: {1} [2] <3> ```\n \n", *cut(rng, w.output, 9), " so\n"])
+
+
+def check_damaged(cpp: Program, w: Written, seed: int, times: int) -> None:
+    """Spans left out, written twice or replaced."""
+    rng = random.Random(f"{w.model} {seed}")
+    junk = ["", '"', "}", "{", "]", "<", "\\", "\n", "x", "'", *named(w.family).format.markers]
+    for _ in range(times):
+        a, b = sorted(rng.sample(range(len(w.output) + 1), 2))
+        b = rng.choice([b, min(b, a + 3)])
+        middle = rng.choice([rng.choice(junk), w.output[a:b] * 2])
+        damaged = w._replace(output=w.output[:a] + middle + w.output[b:])
+        check(cpp, damaged, cut(rng, damaged.output, rng.choice([0, 4, 40])))
+
+
+@every_model
+def test_damaged_calls(cpp, w):
+    check_damaged(cpp, w, 0, 8)
+
+
+PIECES = [
+    *["<think>", "</think>", "get_weather", "now", "functions.", '{"name": "now"', "1", "NaN", "é"],
+    *[', "arguments": ', "{", "}", "[", "]", "(", ")", '"', "'", "\\", ":", "call:", "city", "=", ","],
+    *[";", " ", "\n", "```json", "text", "\\u", "00e9", "\\ud83d", "\\x4", "<parameter=city>", "-"],
+    *["</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", "\N{IDEOGRAPHIC SPACE}", "True"],
+]
+
+
+def check_junk(cpp: Program, family: str, seed: int, times: int) -> None:
+    """Pieces of the format in any order."""
+    rng = random.Random(f"{family} {seed}")
+    form = named(family).format
+    words = [*form.markers, *form.begins, *PIECES]
+    for _ in range(times):
+        output = "".join(rng.choices(words, k=rng.randrange(1, 25)))
+        w = Written("", family, ("</think>",), rng.choice(["", "<think>"]), output)
+        check(cpp, w, cut(rng, output, rng.choice([0, 3, 60])), rng.choice([None, None, 1, 2]))
+
+
+@pytest.mark.parametrize("family", NAMES)
+def test_junk(cpp, family):
+    check_junk(cpp, family, 0, 25)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_much_junk(cpp, seed):
+    for family in NAMES:
+        check_junk(cpp, family, seed, 400)
+    for w in WRITTEN:
+        check_damaged(cpp, w, seed, 150)
+
+
+def test_families(cpp):
+    templates = ["\n".join(f.signs) for f in FAMILIES] + ["\n".join(w.signs) for w in WRITTEN]
+    for template in [*templates, "nothing"]:
+        found = family_of(template)
+        wanted = {"family": found.name, "example": found.format.example}
+        assert cpp.ask(family=template) == wanted
+
+
+def test_numbers_in_pythons_words(cpp):
+    for word in WORDS:
+        wanted = _of_word(word)
+        made = cpp.ask(number=word)["number"]
+        if wanted.startswith('"') or word == "None":
+            assert made is None, word
+        elif wanted != word:  # JSON's own are not asked about
+            assert made == wanted, word
+
+
+def test_the_cost_of_a_long_call(cpp):
+    """A call of 32 KB that comes in 8000 tokens."""
+    text = '<tool_call>{"name": "now", "arguments": {"a": "' + "abc " * 8000 + '"}}</tool_call>'
+    w = Written("", "hermes", (), "", text)
+    pieces = [text[i : i + 4] for i in range(0, len(text), 4)]
+    parts = read_by_cpp(cpp, w, pieces, None)["parts"]
+    assert "".join(p["text"] for ps in parts for p in ps if "text" in p) == text[42:-13]
+
+
+class Both:
+    """A chat by Python's engine and by C++'s, over one script."""
+
+    def __init__(self, cpp: Program, case: dict[str, Any]) -> None:
+        self._cpp, self._case = cpp, case
+        backend = small_tokenizers.byte_level()
+        special = [AddedToken(s, special=True) for s in case["specials"]]
+        backend.add_special_tokens(special)
+        self._tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
+        self._eos = backend.token_to_id("</s>")
+        self._output = self._tokenizer.encode(case["said"], add_special_tokens=False)
+        core = FakeCore(saying(self._output, self._eos), context=4096, pages=8192)
+        template = ChatTemplate(case["template"], {"eos_token": "</s>"})
+        tool_format = case.get("tool_format")
+        self.model = LoadedModel("small", core, self._tokenizer, template, tool_format=tool_format)
+
+    def python(self, **more: Any) -> Any:
+        """Its answer, or the chunks of its stream."""
+        return MLCEngine.of(self.model).chat.completions.create(**self._case["request"], **more)
+
+    def cpp(self, **more: Any) -> dict[str, Any]:
+        """The same, and the prompt."""
+        return self._cpp.ask(
+            tokenizer=self._tokenizer.backend.to_str(),
+            template=self._case["template"],
+            special={"eos_token": "</s>"},
+            eos=[self._eos],
+            tool_format=self._case.get("tool_format", ""),
+            output=self._output,
+            request={**self._case["request"], **more},
+        )
+
+    def prompt(self) -> list[int]:
+        """Python's."""
+        return core_of(self.model).added[-1][0]
+
+
+def fixed(answer: Any) -> str:
+    """Without what differs from run to run; order of fields included."""
+    answer = {**answer, "id": "", "created": 0, "timings": list(answer["timings"])}
+    return json.dumps(answer)
+
+
+def joined_stream(chunks: list[Any]) -> tuple[str, str, str | None]:
+    """The text and the reasoning of a stream, and why it ended."""
+    choices = [c["choices"][0] for c in chunks if c["choices"]]
+    deltas = [c["delta"] for c in choices]
+    text = "".join(d.get("content") or "" for d in deltas)
+    reasoning = "".join(d.get("reasoning_content") or "" for d in deltas)
+    return text, reasoning, choices[-1]["finish_reason"]
+
+
+def without_ids(answer: dict[str, Any], said: str) -> str:
+    """What two answers to one request have in common."""
+    for choice in answer["choices"]:
+        for call in choice["message"].get("tool_calls", ()):
+            if call["id"] not in said:
+                call["id"] = len(call["id"])
+    return fixed(answer)
+
+
+@pytest.mark.parametrize("case", CHATS, ids=range(len(CHATS)))
+def test_chats_are_pythons_byte_for_byte(cpp, case):
+    both = Both(cpp, case)
+    try:
+        wanted = both.python().model_dump()
+        made = both.cpp()
+        assert "error" not in made, made
+        decode = both.model.tokenizer.decode
+        assert decode(made["prompt"], skip_special_tokens=False) == decode(
+            both.prompt(), skip_special_tokens=False
+        )
+        (answer,) = made["answer"]
+        assert without_ids(json.loads(answer), case["said"]) == without_ids(wanted, case["said"])
+    finally:
+        both.model.close()
+
+
+def test_streams_of_calls(cpp):
+    both = Both(cpp, row("<think>so</think>\nI look. " + CHATS[0]["said"]))
+    try:
+        wanted = [c.model_dump() for c in both.python(stream=True)]
+    finally:
+        both.model.close()
+    made = [json.loads(c) for c in both.cpp(stream=True)["answer"]]
+    assert joined_stream(made) == joined_stream(wanted)
+    assert calls_in(made) == calls_in(wanted)
+    assert [c["choices"][0]["delta"].keys() for c in made[-2:]] == [
+        c["choices"][0]["delta"].keys() for c in wanted[-2:]
+    ]
+    assert len(made) > 30
+
+
+def calls_in(chunks: list[Any]) -> list[str]:
+    """The calls of a stream: first pieces with their keys, then arguments joined."""
+    made: list[str] = []
+    for chunk in chunks:
+        for call in chunk["choices"][0]["delta"].get("tool_calls", ()):
+            if "id" in call:
+                made.append(json.dumps({**call, "id": ""}) + " ")
+            else:
+                assert list(call) == ["index", "function"]
+                made[call["index"]] += call["function"]["arguments"]
+    return made
+
+
+@pytest.mark.parametrize("fields", REFUSED, ids=range(len(REFUSED)))
+def test_errors_are_pythons(cpp, fields):
+    both = Both(cpp, row("x", **fields))
+    try:
+        with pytest.raises(UsageError) as e:
+            both.python()
+    finally:
+        both.model.close()
+    assert isinstance(e.value, RequestError)
+    wanted = {"message": str(e.value), "type": "invalid_request_error", "param": e.value.param}
+    assert both.cpp()["error"] == {**wanted, "code": e.value.code}
+
+
+@pytest.mark.parametrize(("fields", "param"), NEEDS_A_GRAMMAR, ids=range(len(NEEDS_A_GRAMMAR)))
+def test_what_needs_a_grammar_is_refused_by_name(cpp, fields, param):
+    both = Both(cpp, row("x", **fields))
+    both.model.close()
+    error = both.cpp()["error"]
+    assert (error["param"], error["code"]) == (param, "unsupported_parameter")
+    assert "grammar" in error["message"]
+
+
+def test_a_family_that_is_none(cpp):
+    both = Both(cpp, row("x"))
+    both.model.close()
+    both._case["tool_format"] = "nothing"
+    with pytest.raises(UsageError) as e:
+        named("nothing")
+    assert both.cpp()["error"]["message"] == str(e.value)
