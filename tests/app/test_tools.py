@@ -119,7 +119,23 @@ def test_damaged_calls(cpp, w):
 
 PIECES = [
     *["<think>", "</think>", "get_weather", "now", "functions.", '{"name": "now"', "1", "NaN", "é"],
-    *[', "arguments": ', "{", "}", "[", "]", "(", ")", '"', "'", "\\", ":", "call:", "city", "=", ","],
+    *[
+        ', "arguments": ',
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        '"',
+        "'",
+        "\\",
+        ":",
+        "call:",
+        "city",
+        "=",
+        ",",
+    ],
     *[";", " ", "\n", "```json", "text", "\\u", "00e9", "\\ud83d", "\\x4", "<parameter=city>", "-"],
     *["</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", "\N{IDEOGRAPHIC SPACE}", "True"],
 ]
@@ -174,7 +190,10 @@ def test_the_cost_of_a_long_call(cpp):
     w = Written("", "hermes", (), "", text)
     pieces = [text[i : i + 4] for i in range(0, len(text), 4)]
     parts = read_by_cpp(cpp, w, pieces, None)["parts"]
-    assert "".join(p["text"] for ps in parts for p in ps if "text" in p) == text[42:-13]
+    assert (
+        "".join(p["text"] for ps in parts for p in ps if "text" in p)
+        == (text[text.index('{"a"') : text.index("}</tool_call>")])
+    )
 
 
 class Both:
@@ -264,9 +283,6 @@ def test_streams_of_calls(cpp):
     made = [json.loads(c) for c in both.cpp(stream=True)["answer"]]
     assert joined_stream(made) == joined_stream(wanted)
     assert calls_in(made) == calls_in(wanted)
-    assert [c["choices"][0]["delta"].keys() for c in made[-2:]] == [
-        c["choices"][0]["delta"].keys() for c in wanted[-2:]
-    ]
     assert len(made) > 30
 
 

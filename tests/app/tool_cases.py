@@ -67,7 +67,11 @@ HISTORY: list[dict[str, Any]] = [
 TOOL_FIELDS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "a", "parameters": {}, "x": 1, "strict": False}},
     {"type": "function", "function": {"name": "b", "parameters": None, "description": None}},
-    {"type": "function", "more": [1], "function": {"name": "c", "description": "d", "strict": None}},
+    {
+        "type": "function",
+        "more": [1],
+        "function": {"name": "c", "description": "d", "strict": None},
+    },
 ]
 ONE = {"type": "function", "function": {"name": "now"}}
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [ONE]}}

@@ -44,7 +44,8 @@ void name_of(Checker& check, const std::string& where, const Value& object) {
   const std::string& text = name.text();
   bool fits = text.find_first_of("\"'<>{}[]()|") == text.npos;
   for (size_t at = 0; at < text.size();) {
-    fits = fits && !jinja::is_space(jinja::next_code_point(text, at));
+    const bool space = jinja::is_space(jinja::next_code_point(text, at));
+    fits = fits && !space;
   }
   if (!fits) {
     check.add(where + ".name", "String should match pattern '^[^\\s\\\"'<>{}\\[\\]()|]+$'");

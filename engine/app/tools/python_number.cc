@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -10,11 +9,15 @@ namespace wherry::app {
 
 namespace {
 
+int value_of(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  const char letter = static_cast<char>(digit | 0x20);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
+}
+
 // Without underscores, which may only stand between two digits; nothing if one does not.
-std::optional<std::string> joined_digits(std::string_view text) {
-  const auto digit = [&](size_t i) {
-    return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
-  };
+std::optional<std::string> joined_digits(std::string_view text, int base) {
+  const auto digit = [&](size_t i) { return i < text.size() && value_of(text[i]) < base; };
   std::string made;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
@@ -24,12 +27,6 @@ std::optional<std::string> joined_digits(std::string_view text) {
     }
   }
   return made;
-}
-
-int value_of(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  const char letter = static_cast<char>(digit | 0x20);
-  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
 }
 
 // However many digits there are.
@@ -56,7 +53,7 @@ std::optional<std::string> integer(std::string_view text, bool negative) {
     base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
     if (base != 10) text.remove_prefix(text[2] == '_' ? 3 : 2);
   }
-  const std::optional<std::string> digits = joined_digits(text);
+  const std::optional<std::string> digits = joined_digits(text, base);
   if (!digits || digits->empty()) return std::nullopt;
   for (const char digit : *digits) {
     if (value_of(digit) >= base) return std::nullopt;
@@ -68,7 +65,7 @@ std::optional<std::string> integer(std::string_view text, bool negative) {
 
 // As float(text).
 std::optional<std::string> real(std::string_view text, bool negative) {
-  const std::optional<std::string> digits = joined_digits(text);
+  const std::optional<std::string> digits = joined_digits(text, 10);
   if (!digits || digits->find_first_not_of("0123456789.eE+-") != std::string::npos) {
     return std::nullopt;
   }

@@ -131,13 +131,15 @@ class Markup(Format):
             if not (yield from self._value(s, out.arguments, kinds)):
                 out.end(whole=False)
                 return
+        closing = self.call_end or self.outer_end
+        closed = yield from s.accept(closing)
         rest = s.text[s.at :]
-        if s.ended and any(t.startswith(rest) for t in (self.key, self.call_end or self.outer_end)):
+        if not closed and s.ended and any(t.startswith(rest) for t in (self.key, closing)):
             s.at += len(rest)  # the output was cut off before a mark was whole
             out.end(whole=False)
             return
-        if self.call_end:
-            yield from s.accept(self.call_end)
+        if closed and not self.call_end:
+            s.at -= len(closing)
         out.arguments("}")
         out.end()
 

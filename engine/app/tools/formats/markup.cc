@@ -159,16 +159,15 @@ void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::s
     out.arguments((first ? "" : ", ") + json_string(argument) + ": ");
     if (!value(s, out.to_arguments(), types)) return out.end(false);
   }
-  const std::string_view left = s.rest();
-  const std::string& end = call_end.empty() ? outer_end : call_end;
+  const std::string& closing = call_end.empty() ? outer_end : call_end;
+  const bool closed = call_end.empty() ? s.comes(closing) : s.accept(closing);
   const auto begun = [&](const std::string& mark) {
-    return mark.compare(0, left.size(), left) == 0;
+    return mark.compare(0, s.rest().size(), s.rest()) == 0;
   };
-  if (s.ended && (begun(key) || begun(end))) {  // the output was cut off before a mark was whole
-    s.at = s.text.size();
+  if (!closed && s.ended && (begun(key) || begun(closing))) {
+    s.at = s.text.size();  // the output was cut off before a mark was whole
     return out.end(false);
   }
-  if (!call_end.empty()) s.accept(call_end);
   out.arguments("}");
   out.end();
 }
