@@ -151,7 +151,7 @@ def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
         if char == "," and not first:
             s.at += 1
             continue
-        before = s.at, len(s.text)
+        before = s.place
         if not first:
             emit(", ")
         first = False
@@ -159,7 +159,7 @@ def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
             return False
         if not (yield from value(s, emit, quote, depth + 1)):
             return False
-        if (s.at, len(s.text)) == before:  # a character that nothing begins with
+        if s.place == before:  # a character that nothing begins with
             s.at += 1
 
 

@@ -32,12 +32,19 @@ class Scanner:
         self.at = 0
         self.ended = False
         self._held = False  # positions are remembered
+        self._dropped = 0  # characters that were before `text`
 
     def feed(self, text: str) -> None:
         """Append what has come."""
         if self.at and not self._held:
+            self._dropped += self.at
             self.text, self.at = self.text[self.at :], 0
         self.text += text
+
+    @property
+    def place(self) -> int:
+        """Characters that were read, of all that has come."""
+        return self._dropped + self.at
 
     def attempt(self, reader: Steps[bool]) -> Steps[bool]:
         """Read; if that comes to nothing, nothing is taken. `release` ends the doubt."""

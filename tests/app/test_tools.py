@@ -136,7 +136,21 @@ PIECES = [
         "=",
         ",",
     ],
-    *[";", " ", "\n", "```json", "text", "\\u", "00e9", "\\ud83d", "\\x4", "<parameter=city>", "-"],
+    *[
+        "=",
+        ",",
+        ";",
+        " ",
+        "\n",
+        "```json",
+        "text",
+        "\\u",
+        "00e9",
+        "\\ud83d",
+        "\\x4",
+        "<parameter=city>",
+        "-",
+    ],
     *["</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", "\N{IDEOGRAPHIC SPACE}", "True"],
 ]
 

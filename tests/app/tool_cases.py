@@ -203,7 +203,7 @@ NEEDS_A_GRAMMAR: list[tuple[dict[str, Any], str]] = [
 
 # Words where JSON's values stand in Python's literals.
 WORDS = (
-    "0x1F 0X_1f -0b101 0o17 1_000 1__0 _1 1_ 007 00 0_0 +5 -0 +0 .5 5. -.5 1e5 +1e5 1_0.5_0 1e400 inf"
-    " -inf nan 0x 0b2 0o8 0xffffffffffffffffffffff - + . e5 1e 1e+ 0x1.8p3 ٣ 1.5e-7 123456789012345678.0"
-    " infinity 1_e5 0b1_0 ++1 1+1 a None 12"
+    "0x1F 0X_1f -0b101 0o17 1_000 1__0 _1 1_ 007 00 0_0 +5 -0 +0 .5 5. -.5 1e5 +1e5 "
+    "1_0.5_0 1e400 inf -inf nan 0x 0b2 0o8 0xffffffffffffffffffffff - + . e5 1e 1e+ "
+    "0x1.8p3 ٣ 1.5e-7 123456789012345678.0 infinity 1_e5 0b1_0 ++1 1+1 a None 12"
 ).split()

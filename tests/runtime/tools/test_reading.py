@@ -367,3 +367,15 @@ def test_ids():
     w = next(w for w in WRITTEN if w.family == "hermes")
     ids = [c.id for c in message_of(parser_of(w).push(w.output)).calls]
     assert len(set(ids)) == 2 and all(i.startswith("call_") for i in ids)
+
+
+def test_a_literal_in_three_pieces():
+    """Wherever they are cut: that a reader has come no further is not seen from what is left."""
+    output = '[now(a=["x", "é"])'
+    w = Written("", "pythonic", (), "", output)
+    whole = read(w)
+    assert json.loads(message_of(whole).calls[0].arguments) == {"a": ["x", "é"]}
+    for a in range(len(output)):
+        for b in range(a, len(output)):
+            pieces = [p for p in (output[:a], output[a:b], output[b:]) if p]
+            assert read(w, pieces) == whole, pieces
