@@ -19,7 +19,7 @@ struct Part {
   enum class Kind { kText, kReasoning, kCallBegin, kCallArguments, kCallEnd };
   Kind kind;
   std::string text{};  // of text, reasoning and arguments
-  size_t index = 0;  // of a call
+  size_t index = 0;    // of a call
   std::string id{}, name{};
   bool whole = true;  // of kCallEnd: false if the output ended amid the arguments
 };

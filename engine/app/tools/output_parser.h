@@ -24,7 +24,7 @@ struct Reading {
 // How a text is cut does not change its parts, joined.
 //
 // A call that has not ended is read again with each piece from its beginning on, so its cost is the
-// square of its length: some 0.1 ms for a token at 32 KB of arguments. Text and reasoning are not.
+// square of its length: at 32 KB of arguments some 0.1 ms for a token. Text and reasoning are not.
 class OutputParser {
  public:
   explicit OutputParser(const Reading& reading);  // which has to outlive this
@@ -33,9 +33,8 @@ class OutputParser {
 
   std::vector<Part> push(std::string_view text);
   std::vector<Part> finish();  // what was held back, at the end of the text
-  bool reasoning() const {
-    return now_.out.thinks();
-  }                                              // whether what comes next is, as far as known
+  // Whether what comes next is reasoning, as far as can be told.
+  bool reasoning() const { return now_.out.thinks(); }
   bool done() const { return now_.out.full(); }  // what was asked for is there
 
  private:
