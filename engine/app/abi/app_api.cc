@@ -105,7 +105,8 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
     wherry::app::Value request;
     try {
       request = wherry::jinja::from_json(
-          wherry::jinja::well_formed(std::string_view(request_json, length)));
+          wherry::jinja::well_formed(std::string_view(request_json, length)),
+          wherry::jinja::Halves::kKept);
     } catch (const wherry::jinja::Failure& failure) {
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }

@@ -146,7 +146,7 @@ void App::plan(const RequestPtr& request) {
     if (gone(request)) throw jinja::Abandoned();
     Value given;
     try {
-      given = jinja::from_json(jinja::well_formed(request->json));
+      given = jinja::from_json(jinja::well_formed(request->json), jinja::Halves::kKept);
     } catch (const jinja::Failure& failure) {
       throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
                          "invalid_json");

@@ -4,6 +4,7 @@
 #include "app/chat/fields.h"
 #include "app/chat/request_error.h"
 #include "app/chat/tool_fields.h"
+#include "app/chat/whole_characters.h"
 
 namespace wherry::app {
 
@@ -385,6 +386,7 @@ Fields checked(const Value& request, void (*read)(Reader&)) {
     throw RequestError("The request has " + std::to_string(count) + " fields; at most " +
                        std::to_string(kMostFields) + " are read");
   }
+  require_whole_characters(request);
   Reader reader(request);
   read(reader);
   Fields made = reader.done();

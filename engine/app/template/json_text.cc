@@ -160,7 +160,7 @@ constexpr int kDeepestJson = 64;
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  Reader(std::string_view text, Halves halves) : text_(text), halves_(halves) {}
 
   Value all() {
     Value value = any();
@@ -312,7 +312,7 @@ class Reader {
         at_ += 6;
       }
     }
-    if (code >= 0xD800 && code < 0xE000) {
+    if (code >= 0xD800 && code < 0xE000 && halves_ == Halves::kFail) {
       char text[16];
       std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(code));
       fail("ValueError", std::string("it holds half of a surrogate pair (as ") + text +
@@ -366,6 +366,7 @@ class Reader {
   }
 
   std::string_view text_;
+  Halves halves_;
   size_t at_ = 0;
   int depth_ = 0;
 };
@@ -385,6 +386,6 @@ std::string to_compact_json(const Value& value) {
   return to_json(value, style);
 }
 
-Value from_json(std::string_view text) { return Reader(text).all(); }
+Value from_json(std::string_view text, Halves halves) { return Reader(text, halves).all(); }
 
 }  // namespace wherry::jinja

@@ -24,7 +24,10 @@ std::string to_json(const Value& value, const JsonStyle& style = {}, Budget* bud
 std::string to_compact_json(const Value& value);
 
 // Fails with Python's words ("Expecting value: line 1 column 1 (char 0)"); nests at most 64 deep.
-Value from_json(std::string_view text);
+// Half of a surrogate pair ("\ud800" without its other half), which is no character, fails too, or
+// is kept as the three bytes that UTF-8 would have for it: for who says where it was.
+enum class Halves { kFail, kKept };
+Value from_json(std::string_view text, Halves halves = Halves::kFail);
 
 }  // namespace wherry::jinja
 
