@@ -45,9 +45,12 @@ WHERRY_API const char* wherry_app_last_error(void);
 /*
  * folder: what `wherry compile` or `wherry package` has written: wherry.json and what it lists.
  * options_json, or null; all optional, unknown keys are errors:
- * {"device": "cpu" (default) or "<kind>:<index>", whose driver the program has opened,
- *  "library": path of the compiled library (default: the manifest's), or
- *  "system_library_prefix": of one that is linked into the program,
+ * {"device": "cpu" (default), "<kind>" or "<kind>:<index>",
+ *  "driver": path of the library that drives such a device, unless the program has opened one
+ * (default: libwherry_<kind>.so, for cuda libtvm_runtime_cuda.so, as the linker finds it),
+ *  "library": path of the compiled library, or "system_library_prefix": of one that is linked into
+ * the program (default: the manifest's; where its file is not in the folder, as in a package, the
+ * one that is linked in),
  *  "runtime": path of TVM's run time (default: none is opened, the program has it),
  *  "name": the model's, in answers (default: the manifest's),
  *  "threads": of the kernels (default: all cores),

@@ -46,6 +46,11 @@ ffi::Function open_executable(const std::string& lib) {
                                     "(with RTLD_GLOBAL) first"
                                   : ""));
   }
+  if (is_system(lib)) {
+    throw Error(WHERRY_NOT_FOUND, "no model " + lib.substr(sizeof kSystemPrefix - 1) +
+                                      " is linked into this program: link the library that `wherry "
+                                      "package` has written");
+  }
   throw Error(WHERRY_INCOMPATIBLE,
               lib + " is not a compiled model: it holds no Relax VM executable");
 }

@@ -49,6 +49,15 @@ int64_t number_of_field(const Value* object, const char* name) {
   return found != nullptr && found->is(jinja::Kind::kInt) ? found->integer() : 0;
 }
 
+// The prefix of the symbols of a library of object files; "": it is another.
+std::string linked_symbols(const Value& manifest) {
+  const Value* at = &manifest;
+  for (const char* name : {"target", "objects", "symbols"}) {
+    at = at != nullptr && at->is_dict() ? at->dict().find(name) : nullptr;
+  }
+  return at != nullptr && at->is_string() ? at->text() : "";
+}
+
 // Sizes of the files, all that are wrong at once; bytes of all.
 int64_t check_files(const std::string& folder, const Value& files) {
   Problems problems;
@@ -207,6 +216,7 @@ Manifest read_manifest(const std::string& folder) {
   made.bytes = check_files(folder, *files);
   made.name = text_of(manifest, "name", path);
   made.library = text_of(manifest, "library", path);
+  if (files->dict().find(Value(made.library)) == nullptr) made.linked = linked_symbols(manifest);
   const Value* deployment = manifest.dict().find("deployment");
   made.context = number_of_field(deployment, "context");
   made.max_batch = number_of_field(deployment, "max_batch");

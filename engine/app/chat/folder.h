@@ -17,6 +17,7 @@ namespace wherry::app {
 struct Manifest {
   std::string name;
   std::string library;
+  std::string linked;  // prefix of the library, where it is linked into the program and no file
   int64_t context = 0, max_batch = 0, prefill_chunk = 0;  // 0: it does not say
   int64_t bytes = 0;                                      // of all files
 };

@@ -1,9 +1,8 @@
 #include "app/chat/open.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
+#include "app/chat/libraries.h"
 #include "app/chat/status.h"
 #include "app/template/json_text.h"
 
@@ -16,9 +15,9 @@ using Items = std::vector<std::pair<Value, Value>>;
 constexpr const char* kEngineOptions[] = {"context",       "kv_tokens",    "max_batch",
                                           "prefill_chunk", "prefix_cache", "cache_dir",
                                           "cache_bytes",   "max_drafts"};
-constexpr const char* kAppOptions[] = {"device",   "library",       "system_library_prefix",
-                                       "runtime",  "name",          "threads",
-                                       "pack_dir", "check_weights", "tool_format"};
+constexpr const char* kAppOptions[] = {
+    "device", "driver",  "library",  "system_library_prefix", "runtime",
+    "name",   "threads", "pack_dir", "check_weights",         "tool_format"};
 
 bool among(const Value& name, const char* const* begin, const char* const* end) {
   return std::any_of(begin, end, [&](const char* known) { return name.text() == known; });
@@ -49,11 +48,6 @@ std::string text_option(const Fields& options, const char* name) {
     throw Error(WHERRY_INVALID_ARGUMENT, std::string("option \"") + name + "\" is no text");
   }
   return value ? value->text() : "";
-}
-
-void open_library(const std::string& path, const char* what) {
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
-  throw Error(WHERRY_NOT_FOUND, std::string(what) + " cannot be loaded: " + dlerror());
 }
 
 class Progress {
@@ -91,11 +85,19 @@ std::string model_options(const Fields& options) {
   return jinja::to_compact_json(jinja::make_dict(std::move(made)));
 }
 
+// What is asked for, else the folder's; a folder without one is of a package, whose models are
+// linked into the program.
 std::string library_of(const Fields& options, const Manifest& manifest, const std::string& folder) {
   const std::string prefix = text_option(options, "system_library_prefix");
-  if (!prefix.empty()) return "system:" + prefix;
   const std::string path = text_option(options, "library");
-  return path.empty() ? folder + "/" + manifest.library : path;
+  if (!prefix.empty() && !path.empty()) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                "options \"library\" and \"system_library_prefix\" are two places of one library");
+  }
+  if (!prefix.empty()) return "system:" + prefix;
+  if (!path.empty()) return path;
+  if (!manifest.linked.empty()) return "system:" + manifest.linked;
+  return folder + "/" + manifest.library;
 }
 
 struct Limits {
@@ -124,18 +126,18 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   progress("files", 0, 1);
   const Manifest manifest = read_manifest(folder);
   progress("files", 1, 1);
-  if (const std::string path = text_option(options, "runtime"); !path.empty()) {
-    open_library(path, "TVM's run time");
-  }
+  const std::string library = library_of(options, manifest, folder);
+  std::string device = text_option(options, "device");
+  if (device.empty()) device = "cpu";
+  if (const std::string path = text_option(options, "runtime"); !path.empty()) open_runtime(path);
+  open_driver(device.substr(0, device.find(':')), text_option(options, "driver"));
   progress("tokenizer", 0, 1);
   Speech speech = read_speech(folder, text_option(options, "tool_format"));
   progress("tokenizer", 1, 1);
   progress("weights", 0, manifest.bytes);
-  const std::string device = text_option(options, "device");
   wherry_model* loaded = nullptr;
-  check(wherry_model_load(library_of(options, manifest, folder).c_str(), folder.c_str(),
-                          device.empty() ? "cpu" : device.c_str(), model_options(options).c_str(),
-                          &loaded));
+  check(wherry_model_load(library.c_str(), folder.c_str(), device.c_str(),
+                          model_options(options).c_str(), &loaded));
   ModelPtr model(loaded);
   wherry_engine* made = nullptr;
   check(
