@@ -1,0 +1,82 @@
+"""What Python's engine answers to the table of requests, and when another answer is equal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wherry.artifact import MANIFEST, read_manifest, record
+from wherry.errors import UsageError
+from wherry.runtime import MLCEngine
+
+from .request_cases import TEMPLATE, Request
+
+
+def with_template(folder: Path, to: Path) -> Path:
+    """A compiled folder like another, whose chat template is that of the table."""
+    to.mkdir(parents=True)
+    for path in folder.iterdir():
+        if path.name != MANIFEST:
+            (to / path.name).symlink_to(path)
+    (to / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    manifest = read_manifest(folder)
+    files = {**manifest.files, "chat_template.jinja": record(to / "chat_template.jinja")}
+    (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+    return to
+
+
+def _create(engine: MLCEngine, request: Request) -> Any:
+    endpoint = engine.chat.completions if "messages" in request else engine.completions
+    return endpoint.create(**request)
+
+
+def fixed(answer: Any) -> str:
+    """JSON without what differs from run to run; order of fields included."""
+    answer = json.loads(json.dumps(answer))
+    answer |= {"id": "", "created": 0}
+    if answer.get("timings"):
+        answer["timings"] = list(answer["timings"])
+    if answer.get("usage"):  # what either engine has cached depends on what was asked before
+        answer["usage"]["prompt_tokens_details"]["cached_tokens"] = 0
+    return json.dumps(answer)
+
+
+def answered(engine: MLCEngine, request: Request) -> str:
+    """Python's answer, fixed."""
+    return fixed(_create(engine, request).model_dump())
+
+
+def refused(engine: MLCEngine, request: Request) -> dict[str, Any]:
+    """The object of Python's error."""
+    with pytest.raises(UsageError) as e:
+        _create(engine, request)
+    error = e.value
+    fields = {"message": str(error), "type": "invalid_request_error"}
+    return {"error": {**fields, "param": error.param, "code": error.code}}
+
+
+def streamed(request: Request) -> Request:
+    """The same, in chunks, and what it took at the end."""
+    return {**request, "stream": True, "stream_options": {"include_usage": True}}
+
+
+def check_stream(made: list[Any], engine: MLCEngine, request: Request) -> None:
+    """The same shapes as Python's, and joined the same text."""
+    wanted = [chunk.model_dump() for chunk in _create(engine, streamed(request))]
+    assert fixed(made[0]) == fixed(wanted[0]) or "prompt" in request
+    assert fixed(made[-1]) == fixed(wanted[-1])
+    for chunks in (made, wanted):
+        assert len({chunk["id"] for chunk in chunks}) == 1
+    assert _joined(made) == _joined(wanted)
+    assert [list(chunk) for chunk in made[-2:]] == [list(chunk) for chunk in wanted[-2:]]
+
+
+def _joined(chunks: list[Any]) -> tuple[str, str | None]:
+    """The text of a stream, and why it ended."""
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    texts = [c["text"] if "text" in c else c["delta"].get("content") or "" for c in choices]
+    return "".join(texts), choices[-1]["finish_reason"]

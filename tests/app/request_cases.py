@@ -1,0 +1,119 @@
+"""One table of requests that Python's engine, the C ABI of apps and Kotlin's answer alike.
+
+What is right is what Python's engine answers on the same compiled folder (`answers.py`):
+`test_chat.py` holds C++ to it, `tests/mobile/test_kotlin.py` Kotlin. A row is a request as OpenAI's
+clients send it; one with "messages" is a chat completion, one with "prompt" a text completion.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .tool_cases import HISTORY, REFUSED
+
+Request = dict[str, Any]
+ASK = [{"role": "user", "content": "Tell me a story about a fox."}]
+TOOLS = [{"type": "function", "function": {"name": "now", "description": "The time"}}]
+GREEDY = {"temperature": 0, "max_tokens": 24}
+_HOT = {"temperature": 2, "max_tokens": 40}  # tokens of any kind: halves of characters, too
+
+ANSWERS: list[Request] = [
+    {"messages": ASK, **GREEDY},
+    {"messages": ASK, **GREEDY, "n": 2, "model": "mine"},
+    {"messages": ASK, **GREEDY, "logprobs": True, "top_logprobs": 3},
+    {"messages": ASK, "temperature": 1, "seed": 7, "max_completion_tokens": 20, "top_p": 0.9},
+    {"messages": ASK, "seed": 3, "max_tokens": 9, "logit_bias": {"40": -100}, "min_p": 0.1},
+    {"messages": [{"role": "system", "content": "Ünï"}, *ASK], **GREEDY, "ignore_eos": True},
+    {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], **GREEDY},
+    {
+        "messages": [*ASK, {"role": "assistant", "content": "Once"}],
+        "continue_final_message": True,
+        **GREEDY,
+    },
+    {"messages": ASK, **GREEDY, "response_format": {"type": "text"}},
+    # Tools, for a template that knows none; what models answer with calls is in tool_cases.py.
+    {"messages": ASK, "tools": TOOLS, **GREEDY},
+    {"messages": HISTORY, "tools": TOOLS, **GREEDY},
+    {"messages": [*ASK, {"role": "tool", "tool_call_id": "1", "content": "🦊"}], **GREEDY},
+    {"prompt": "Once upon a time", **GREEDY},
+    {"prompt": ["Once upon", "A fox"], "temperature": 0, "n": 2},
+    {"prompt": [40, 41, 42], **GREEDY, "logprobs": 2},
+    {"prompt": "a", "seed": 5, "dry_multiplier": 0.8, "bad_words": ["the"], "max_tokens": 12},
+    # Stop strings: across tokens, two that begin alike, the longer of two, none that is met.
+    {"messages": ASK, **GREEDY, "stop": ["the", "."]},
+    {"messages": ASK, **GREEDY, "stop": "a"},
+    {"messages": ASK, **GREEDY, "stop": [" th", " the", "z"]},
+    {"prompt": "Once upon a time", **GREEDY, "stop": ["e", "er"]},
+    {"prompt": "Once upon a time", **GREEDY, "stop": ["🎉", "\n\n", "日本"]},
+    # Unicode: of more than 16 bits, joined, combining, right to left, and what JSON escapes.
+    {"messages": [{"role": "user", "content": "日本 🎉🇯🇵 👩‍👩‍👧 e\u0301 é עברית"}], **GREEDY},
+    {"messages": [{"role": "user", "content": '"\\ \n\t\u0001\u007f\u2028 </b>'}], **GREEDY},
+    {"messages": [{"role": "user", "content": "\U0010ffff\ufffe\ufffd"}], "model": "🦊", **GREEDY},
+    {"prompt": "", **GREEDY},
+    {"prompt": " leading and trailing ", **GREEDY},
+    *({"prompt": "日本 🎉", **_HOT, "seed": seed} for seed in range(4)),
+    {"prompt": "é", **_HOT, "seed": 4, "logprobs": 3},
+    {"messages": ASK, **_HOT, "seed": 5, "logprobs": True, "top_logprobs": 2},
+    {"messages": ASK, **_HOT, "seed": 6, "stop": ["\ufffd"]},
+]
+
+# Joined, what a whole answer says; how tokens fall together into chunks may differ.
+STREAMS: list[Request] = [
+    {"messages": ASK, **GREEDY},
+    {"messages": ASK, **GREEDY, "stop": ["the", "."]},
+    {"prompt": "Once upon a time", **GREEDY},
+    {"prompt": "日本 🎉", **_HOT, "seed": 1},
+    {"messages": ASK, **_HOT, "seed": 5},
+]
+
+ERRORS: list[Request] = [
+    {"messages": []},
+    {"messages": ASK, "temperature": 3, "top_p": 0, "n": 0, "seed": "x", "stop": [1]},
+    {"messages": [{"role": "nobody", "content": "x"}]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+    {"messages": ASK, "max_tokens": 10**6},
+    {"messages": ASK, "top_logprobs": 2},
+    {"messages": ASK, "min_tokens": 9, "max_tokens": 3},
+    {"messages": ASK, "logit_bias": {"99999999": 1}},
+    {"messages": ASK, "functions": [{}], "audio": {}},
+    {"messages": ASK, "continue_final_message": True},
+    {"messages": ASK, "reasoning_effort": "huge"},
+    {"messages": [{"role": "user", "content": "half: \ud83e"}]},
+    {"messages": ASK, "stop": ["\udd8a"]},
+    {"prompt": []},
+    {"prompt": [1, "a"]},
+    {"prompt": {"a": 1}},
+    {"prompt": [99999999]},
+    {"prompt": "x", "max_tokens": 0},
+    {"prompt": "x", "logprobs": 21, "priority": 0.5, "ignore_eos": "maybe"},
+    {"prompt": "🦊", "temperature": "🦊", "stop": [""] * 200},
+    *({"messages": ASK, "tools": TOOLS, **row} for row in REFUSED),
+]
+
+# Templates of the table that browsers are held to, too, as branches of one: each says what it
+# renders. Rows name theirs by a variable.
+_TABLE = json.loads((Path(__file__).parents[1] / "web" / "text_cases.json").read_text())
+_BRANCHES = [case["source"] for case in _TABLE["templates"]]
+TEMPLATE = (
+    "{% set said %}"
+    + "".join(
+        f"{{% {'elif' if row else 'if'} row == {row} %}}{source}"
+        for row, source in enumerate(_BRANCHES)
+    )
+    + "{% endif %}{% endset %}{{ raise_exception(said) if shown else said }}"
+)
+# Of a model with TEMPLATE. What a template renders is in the error's message, or is answered.
+TEMPLATE_ERRORS: list[Request] = [
+    {
+        "messages": _TABLE["messages"],
+        "chat_template_kwargs": {**case["variables"], "row": row, "shown": True},
+    }
+    for row, case in enumerate(_TABLE["templates"])
+    if "messages" not in case["variables"]
+]
+TEMPLATE_ANSWERS: list[Request] = [
+    {"messages": _TABLE["messages"], "chat_template_kwargs": {"row": row}, **GREEDY}
+    for row in (0, 1, 5, 8)
+]
