@@ -1,0 +1,43 @@
+// A chat on the device. Before it is built:
+//   wherry package demo --target android --target android-x86_64 -o wherry
+plugins {
+    id("com.android.application") version "8.13.0"
+    kotlin("android") version "2.3.10"
+    kotlin("plugin.compose") version "2.3.10"
+}
+
+android {
+    namespace = "dev.wherry.sample"
+    compileSdk = 36
+    defaultConfig {
+        applicationId = "dev.wherry.sample"
+        minSdk = 26
+        targetSdk = 36
+        versionCode = 1
+        versionName = "1"
+    }
+    buildFeatures { compose = true }
+    buildTypes {
+        release {
+            isMinifyEnabled = true
+            proguardFiles(getDefaultProguardFile("proguard-android-optimize.txt"))
+            signingConfig = signingConfigs["debug"]
+        }
+    }
+    // What `wherry package` has written.
+    sourceSets["main"].apply {
+        jniLibs.srcDir("wherry/jniLibs")
+        assets.srcDir("wherry/assets")
+    }
+}
+
+kotlin { compilerOptions { allWarningsAsErrors = true } }
+
+dependencies {
+    implementation("dev.wherry:wherry:0.1.0")
+    implementation(platform("androidx.compose:compose-bom:2025.08.00"))
+    implementation("androidx.compose.material3:material3")
+    implementation("androidx.activity:activity-compose:1.10.1")
+    implementation("androidx.lifecycle:lifecycle-viewmodel-compose:2.9.2")
+    implementation("org.jetbrains.kotlinx:kotlinx-coroutines-android:1.10.2")
+}
