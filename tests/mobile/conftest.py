@@ -9,20 +9,14 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from wherry import settings
 from wherry.compiler.api import ensure_artifact
-from wherry.runtime.core.library import find_core
-
-from ..support.tiny_models import Runner
+from wherry.runtime import MLCEngine
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-CPP = ROOT / "mobile" / "android" / "src" / "main" / "cpp"
-NEW_TOKENS = 24
-PROMPTS = 16
 
 
 def lacking(what: str) -> None:
@@ -30,11 +24,6 @@ def lacking(what: str) -> None:
     if os.environ.get("WHERRY_REQUIRE_JVM"):
         pytest.fail(what)
     pytest.skip(what)
-
-
-def prompt(i: int) -> list[int]:
-    """As kotlin/Checks.kt has them."""
-    return [3 + (7 * i + 3 * place) % 400 for place in range(8)]
 
 
 def run(command: Iterable[object], **options) -> str:
@@ -60,17 +49,10 @@ def demo():
 
 
 @pytest.fixture(scope="session")
-def greedy(demo):
-    """The likeliest tokens of each prompt, by TVM's own virtual machine."""
-
-    def tokens(i: int) -> list[int]:
-        runner, found, new = Runner(demo), [], prompt(i)
-        for _ in range(NEW_TOKENS):
-            found.append(int(np.argmax(runner.step({0: new})[0][-1])))
-            new = found[-1:]
-        return found
-
-    return tokens
+def engine(demo):
+    """Python's engine on it."""
+    with MLCEngine(demo) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -100,32 +82,22 @@ def classes(jars, pytestconfig):
     # Its warnings are errors, as in Gradle's build; the language as old devices have it.
     java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", jars]
     kotlin = [*java, "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", "-no-stdlib", "-no-reflect"]
-    stubs = sorted((HERE / "android_stubs").rglob("*.java"))
-    run(["javac", "-d", making, *stubs])
-    path = f"{jars}:{making}"
-    own = [str(p) for p in sorted((ROOT / "mobile/android/src").rglob("*.kt"))]
     flags = ["-Werror", "-jvm-target", "1.8", "-Xsuppress-version-warnings"]
-    checks = sorted((HERE / "kotlin").iterdir())
-    run([*kotlin, *flags, "-cp", path, "-d", making, *own, *checks])
-    run(["javac", "-cp", path, "-d", making, *(p for p in checks if p.suffix == ".java")])
+    java_files = [p for folder in sources for p in sorted(folder.rglob("*.java"))]
+    files = [*java_files, *(p for folder in sources for p in sorted(folder.rglob("*.kt")))]
+    run([*kotlin, *flags, "-cp", jars, "-d", making, *files])  # it reads Java's, and makes its own
+    run(["javac", "-cp", f"{jars}:{making}", "-d", making, *java_files])
     making.rename(out)
     return out
 
 
 @pytest.fixture(scope="session")
-def bridge(jars, tmp_path_factory):
-    """The native library for Java on the core of this machine; texts are numbers of tokens."""
-    core = find_core()
-    import tvm_ffi
-
-    ffi = Path(tvm_ffi.__file__).parent
-    javac = Path(shutil.which("javac") or "").resolve()
-    headers = javac.parents[1] / "include"
-    out = tmp_path_factory.mktemp("bridge") / "libwherry_test.so"
-    include = [ROOT / "engine" / "include", headers, headers / "linux", ffi / "include"]
-    folders = f"{core.parent}:{ffi / 'lib'}"
-    command = ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-o", out]
-    command += [*sorted(CPP.glob("*.cc")), HERE / "stand_in_app.cc", *(f"-I{p}" for p in include)]
-    command += [core, f"-L{ffi / 'lib'}", "-ltvm_ffi", f"-Wl,-rpath,{folders}"]
-    run(command)
-    return out
+def bridge():
+    """The native library for Java on the engine of this machine, as CMake builds it."""
+    library = ROOT / "build" / "dev" / "libwherry_jni.so"
+    if not library.is_file():
+        lacking(
+            f"no {library}: apt-get install default-jdk-headless, then cmake --preset dev && "
+            "cmake --build --preset dev"
+        )
+    return library

@@ -2,13 +2,9 @@
  * What tests/mobile/test_kotlin.py asks of the library: `Checks FOLDER OPTIONS CASE...`, each CASE
  * a function below. Prints one JSON object, {"CASE": what it found}.
  */
-import dev.wherry.EngineClosedException
 import dev.wherry.EngineOptions
-import dev.wherry.InvalidArgumentException
 import dev.wherry.MLCEngine
 import dev.wherry.Message
-import dev.wherry.ModelNotFoundException
-import dev.wherry.NotEnoughMemoryException
 import dev.wherry.Request
 import dev.wherry.RequestException
 import dev.wherry.Settings
@@ -33,70 +29,114 @@ import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.boolean
+import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
 
 private val NEW = Settings(maxTokens = 24, temperature = 0.0)
+private const val ASKED = "Tell me a story about a fox."
+private const val BEGUN = "Once upon a time"
 
-/** As one prompt differs from another: numbers of tokens, which the stand-in reads as such. */
-private fun prompt(i: Int) = (0 until 8).joinToString(" ") { "${3 + (7 * i + 3 * it) % 400}" }
+/** As one request differs from another; test_kotlin.py has the same. */
+private fun sampled(i: Int) = Request.chat(
+    listOf(Message.user("Number $i 🦊")),
+    Settings(maxTokens = 16 + i, temperature = 0.7, seed = i.toLong()),
+)
 
 private class Checks(val folder: File, val options: EngineOptions) {
     suspend fun load(settings: EngineOptions = options) = MLCEngine.load(folder, settings)
 
-    /** Greedy answers of both protocols, whole and in pieces. */
+    /** A table of requests, [{"folder", "streamed", "requests"}]: all objects that each is answered with. */
+    suspend fun table(file: String): JsonElement {
+        val groups = Json.parseToJsonElement(File(file).readText()).jsonArray.map { it.jsonObject }
+        return JsonArray(
+            groups.map { group ->
+                val folder = File(group.getValue("folder").jsonPrimitive.content)
+                val streamed = group.getValue("streamed").jsonPrimitive.boolean
+                MLCEngine.load(folder, options).use { engine ->
+                    JsonArray(group.getValue("requests").jsonArray.map { answers(engine, it.jsonObject, streamed) })
+                }
+            },
+        )
+    }
+
+    private suspend fun answers(engine: MLCEngine, request: JsonObject, streamed: Boolean): JsonElement {
+        val chat = "messages" in request
+        val asked = Request.of(request.toString())
+        val found = mutableListOf<JsonElement>()
+        try {
+            if (streamed) {
+                val flow = if (chat) engine.chat.completions.stream(asked) else engine.completions.stream(asked)
+                flow.collect { found += it.json }
+            } else {
+                val whole = if (chat) engine.chat.completions.create(asked) else engine.completions.create(asked)
+                found += whole.json
+            }
+        } catch (e: RequestException) {
+            val fields = mapOf("message" to e.message, "type" to e.type, "param" to e.param, "code" to e.code)
+            found += JsonObject(mapOf("error" to JsonObject(fields.mapValues { JsonPrimitive(it.value) })))
+        }
+        return JsonArray(found)
+    }
+
+    /** Greedy answers of both protocols, whole and in pieces, as an app asks for them. */
     suspend fun answers(): JsonElement = load().use { engine ->
-        val prompt = prompt(0)
-        val chat = listOf(Message.user(prompt))
-        val pieces = engine.completions.stream(prompt, NEW).toList()
+        val chat = listOf(Message.user(ASKED))
+        val pieces = engine.completions.stream(BEGUN, NEW).toList()
         val found = mapOf(
-            "text" to engine.completions.create(prompt, NEW).text,
+            "text" to engine.completions.create(BEGUN, NEW).text,
             "streamed" to pieces.joinToString("") { it.text },
-            "pieces" to pieces.size,
             "finish" to pieces.last().finishReason,
             "chat" to engine.chat.completions.create(chat, NEW).text,
             "chat_streamed" to engine.chat.completions.stream(chat, NEW).fold("") { t, c -> t + c.text },
         )
-        JsonObject(found.mapValues { (_, value) -> JsonPrimitive(value.toString()) })
+        JsonObject(found.mapValues { (_, value) -> JsonPrimitive(value) })
     }
 
     /** 16 coroutines at once, on as many threads as there are, and each alone. */
     suspend fun together(): JsonElement = load().use { engine ->
-        val alone = (0 until 16).map { engine.completions.create(prompt(it), NEW).text }
+        val alone = (0 until 16).map { engine.chat.completions.create(sampled(it)).text }
         val together = runBlocking(Dispatchers.Default) {
-            (0 until 16).map { async { engine.completions.create(prompt(it), NEW).text } }.awaitAll()
+            (0 until 16).map { async { engine.chat.completions.create(sampled(it)).text } }.awaitAll()
         }
         JsonArray(listOf(alone, together).map { JsonArray(it.map(::JsonPrimitive)) })
     }
 
-    /** Pages that are free before, while, and after requests that are cancelled in three ways. */
+    /** Pages that are free before, while, and after requests that are cancelled in four ways. */
     suspend fun cancelling(): JsonElement = load().use { engine ->
-        val long = Settings(maxTokens = 400, temperature = 0.0)
         val before = engine.stats().pagesFree
         val least = mutableListOf<Long>()
         runBlocking(Dispatchers.Default) {
             val jobs = (0 until 3).map { i ->
-                launch { engine.completions.stream(prompt(i), long).collect { least += engine.stats().pagesFree } }
-            } + launch { engine.completions.create(prompt(7), long) }
-            delay(200)
+                launch {
+                    engine.completions.stream("$i $BEGUN", LONG).collect {
+                        synchronized(least) { least += engine.stats().pagesFree }
+                    }
+                }
+            } + launch { engine.completions.create(BEGUN, LONG) }
+            while (synchronized(least) { least.size } < 12) delay(5)
             jobs.forEach { it.cancelAndJoin() }
         }
-        engine.completions.stream(prompt(9), long).first() // ends the flow after a chunk
-        val failed = runCatching { engine.completions.stream(prompt(9), long).collect { error("own") } }
+        engine.completions.stream(BEGUN, LONG).first() // ends the flow after a chunk
+        val failed = runCatching { engine.completions.stream(BEGUN, LONG).collect { error("own") } }
         withTimeout(20_000) {
-            while (engine.stats().pagesFree != before) delay(10)
+            while (engine.stats().pagesFree != before) delay(5)
         }
+        engine.trim()
         JsonObject(
             mapOf(
                 "before" to JsonPrimitive(before),
                 "least" to JsonPrimitive(least.min()),
                 "after" to JsonPrimitive(engine.stats().pagesFree),
+                "cached" to engine.stats().json.getValue("pages_cached"),
                 "own" to JsonPrimitive(failed.exceptionOrNull()?.message),
             ),
         )
     }
 
     /** What is thrown where, by name of the class. */
-    suspend fun errors(): JsonElement {
+    suspend fun errors(damaged: String): JsonElement {
         suspend fun thrown(what: suspend () -> Unit): JsonPrimitive = try {
             what()
             JsonPrimitive("nothing")
@@ -106,25 +146,29 @@ private class Checks(val folder: File, val options: EngineOptions) {
         val engine = load()
         val found = mutableMapOf(
             "no_folder" to thrown { MLCEngine.load(File("/none"), options).close() },
+            "damaged" to thrown { MLCEngine.load(File(damaged), options).close() },
+            "no_option" to thrown { load(EngineOptions(more = mapOf("colour" to JsonNull))).close() },
             "no_memory" to thrown { load(EngineOptions(context = Int.MAX_VALUE)).close() },
             "bad_json" to thrown { Request.of("[1]") },
-            "refused" to thrown { engine.completions.create("", NEW) },
+            "refused" to thrown { engine.completions.create(BEGUN, Settings(temperature = 3.0)) },
             "cancelled" to thrown {
                 runBlocking {
-                    val job = async(Dispatchers.Default) { MLCEngine.load(folder, options) { throw CancellationException("own") } }
+                    val job = async(Dispatchers.Default) {
+                        MLCEngine.load(folder, options) { throw CancellationException("own") }
+                    }
                     job.await().close()
                 }
             },
             "own" to thrown { MLCEngine.load(folder, options) { error("own") }.close() },
         )
         runBlocking(Dispatchers.Default) {
-            val running = async { thrown { engine.completions.create(prompt(1), Settings(maxTokens = 400)) } }
-            while (engine.stats().json["pages_free"] == engine.stats().json["pages_total"]) delay(5)
+            val running = async { thrown { engine.completions.create(BEGUN, LONG) } }
+            while (engine.stats().pagesFree == engine.stats().pagesTotal) delay(5)
             engine.close()
             found["closed_while"] = running.await()
         }
         engine.close()
-        found["closed"] = thrown { engine.completions.create(prompt(1), NEW) }
+        found["closed"] = thrown { engine.completions.create(BEGUN, NEW) }
         found["closed_stats"] = thrown { engine.stats() }
         return JsonObject(found)
     }
@@ -132,19 +176,18 @@ private class Checks(val folder: File, val options: EngineOptions) {
     /** Closed by who collects on the engine's own thread, where nothing may wait. */
     suspend fun closing(): JsonElement {
         val engine = load()
-        val long = Settings(maxTokens = 400, temperature = 0.0)
         val ended = runBlocking(Dispatchers.Unconfined) {
-            runCatching { engine.completions.stream(prompt(2), long).collect { engine.close() } }
+            runCatching { engine.completions.stream(BEGUN, LONG).collect { engine.close() } }
         }
         return JsonPrimitive(ended.exceptionOrNull()?.let { it::class.simpleName })
     }
 
-    /** Load and unload, with a request each; what the process has after the first tenth and then. */
+    /** Load and unload, with a request each; what the process has after each tenth of the rounds. */
     suspend fun leaks(rounds: Int): JsonElement {
         val sizes = mutableListOf<JsonElement>()
         for (round in 0 until rounds) {
             load().use { engine ->
-                engine.completions.stream(prompt(round), Settings(maxTokens = 2)).collect()
+                engine.completions.stream("$round $BEGUN", Settings(maxTokens = 2)).collect()
             }
             if ((round + 1) % (rounds / 10) == 0) {
                 System.gc()
@@ -158,22 +201,31 @@ private class Checks(val folder: File, val options: EngineOptions) {
         return JsonArray(sizes)
     }
 
-    suspend fun run(case: String): JsonElement = when (case.substringBefore(":")) {
-        "answers" -> answers()
-        "together" -> together()
-        "cancelling" -> cancelling()
-        "errors" -> errors()
-        "closing" -> closing()
-        "leaks" -> leaks(case.substringAfter(":").toInt())
-        "java" -> Json.parseToJsonElement(JavaChecks.run(folder, options, prompt(0), NEW))
-        else -> JsonNull
+    suspend fun run(case: String): JsonElement {
+        val argument = case.substringAfter(":")
+        return when (case.substringBefore(":")) {
+            "table" -> table(argument)
+            "answers" -> answers()
+            "together" -> together()
+            "cancelling" -> cancelling()
+            "errors" -> errors(argument)
+            "closing" -> closing()
+            "leaks" -> leaks(argument.toInt())
+            "java" -> Json.parseToJsonElement(JavaChecks.run(folder, options, BEGUN, NEW))
+            else -> JsonNull
+        }
+    }
+
+    private companion object {
+        // It does not end by itself before anybody looks.
+        val LONG = Settings(maxTokens = 400, temperature = 0.0, more = mapOf("ignore_eos" to JsonPrimitive(true)))
     }
 }
 
 fun main(arguments: Array<String>) {
     val more = Json.parseToJsonElement(arguments[1]).jsonObject
     val checks = Checks(File(arguments[0]), EngineOptions(more = more))
-    val found = runBlocking { arguments.drop(2).associateWith { checks.run(it) } }
+    val found = runBlocking { arguments.drop(2).associate { it.substringBefore(":") to checks.run(it) } }
     println(JsonObject(found))
     exitProcess(0)
 }

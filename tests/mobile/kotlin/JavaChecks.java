@@ -7,9 +7,12 @@ import dev.wherry.RequestException;
 import dev.wherry.Settings;
 import java.io.File;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import kotlinx.serialization.json.JsonElementKt;
+import kotlinx.serialization.json.JsonObject;
 
 /** The library as a program in Java uses it. */
 final class JavaChecks {
@@ -22,15 +25,15 @@ final class JavaChecks {
             engine.chat(chat, (Chunk chunk) -> pieces.append(chunk.getText())).get();
             String refused = "nothing";
             try {
-                engine.complete(Request.text("", settings)).get();
+                engine.complete(Request.of("{\"prompt\": []}")).get();
             } catch (ExecutionException e) {
-                refused = ((RequestException) e.getCause()).getCode();
+                refused = ((RequestException) e.getCause()).getParam();
             }
-            CompletableFuture<?> long_ = engine.complete(Request.text(prompt, new Settings(400)));
-            long_.cancel(true);
+            CompletableFuture<?> endless = engine.complete(Request.text(prompt, new Settings(400)));
+            endless.cancel(true);
             boolean cancelled = false;
             try {
-                long_.get();
+                endless.get();
             } catch (CancellationException e) {
                 cancelled = true;
             }
@@ -38,9 +41,12 @@ final class JavaChecks {
                 engine.trim();
                 Thread.sleep(5);
             }
-            return String.format(
-                    "{\"text\": \"%s\", \"pieces\": \"%s\", \"refused\": \"%s\", \"cancelled\": %s}",
-                    text, pieces, refused, cancelled);
+            return new JsonObject(Map.of(
+                            "text", JsonElementKt.JsonPrimitive(text),
+                            "pieces", JsonElementKt.JsonPrimitive(pieces.toString()),
+                            "refused", JsonElementKt.JsonPrimitive(refused),
+                            "cancelled", JsonElementKt.JsonPrimitive(cancelled)))
+                    .toString();
         }
     }
 

@@ -67,7 +67,7 @@ public class Chunk internal constructor(public val json: JsonObject) {
  */
 internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
     val chunks = Channel<ByteArray>(Channel.UNLIMITED)
-    val bytes = request.toString().encodeToByteArray()
+    val bytes = utf8(request)
     // Not cancellable: a request whose number gets lost could not be aborted.
     val id = withContext(NonCancellable + Dispatchers.Default) {
         app.start(bytes) { json, last ->
@@ -83,6 +83,28 @@ internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
         if (!ended) app.abort(id)
     }
 }
+
+/**
+ * JSON as bytes. Half of a surrogate pair has none in UTF-8, and Java would send "?" for it: it goes
+ * escaped, so that the engine says in which field a text was cut.
+ */
+private fun utf8(json: JsonObject): ByteArray {
+    val text = json.toString()
+    val made = StringBuilder(text.length)
+    var at = 0
+    while (at < text.length) {
+        val unit = text[at++]
+        val paired = unit.isHighSurrogate() && at < text.length && text[at].isLowSurrogate()
+        when {
+            paired -> made.append(unit).append(text[at++])
+            unit.isSurrogate() -> made.append("\\u").append(unit.code.toString(HEXADECIMAL))
+            else -> made.append(unit)
+        }
+    }
+    return made.toString().encodeToByteArray()
+}
+
+private const val HEXADECIMAL = 16
 
 private fun read(app: App, bytes: ByteArray): JsonObject {
     val json = Json.parseToJsonElement(bytes.decodeToString()).jsonObject

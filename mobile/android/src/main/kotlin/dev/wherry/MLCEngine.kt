@@ -152,20 +152,9 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
             }
         }
 
-        // The model's code is in the app's library, if the manifest has a name for it there and no
-        // file is asked for.
-        private fun located(folder: File, options: JsonObject): JsonObject {
-            if ("library" in options || PREFIX in options) return options
-            val manifest = manifestOf(folder) ?: return options
-            val prefix = manifest.obj("target")?.obj("objects")?.string("symbols") ?: return options
-            return JsonObject(options + (PREFIX to JsonPrimitive(prefix)))
-        }
-
-        private const val PREFIX = "system_library_prefix"
-
         private fun open(folder: File, options: EngineOptions, listener: LoadListener): MLCEngine {
             val path = folder.absolutePath.encodeToByteArray()
-            val json = located(folder, options.json).toString().encodeToByteArray()
+            val json = options.json.toString().encodeToByteArray()
             return try {
                 MLCEngine(App(Native.open(path, json, listener)))
             } catch (e: LoadCancelled) {
