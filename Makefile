@@ -8,7 +8,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(shell find engine tests/targets/metal tests/mobile web/core mobile -name '*.cc' -o -name '*.h')
+CXX_FILES := $(shell find engine tests/targets/metal tests/native web/core mobile -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
@@ -57,6 +57,7 @@ python: native $(WEB)
 nightly: native $(WEB)
 	$(call tested,tsan)
 	$(call tested,asan)
+	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in pyproject.toml's apps
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
 
 # What a person gets who installs the package: no source tree, a cache of its own.

@@ -9,33 +9,51 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from wherry.artifact import sha256_of
+from wherry.cli.group import cli
 from wherry.errors import UsageError
 from wherry.native import object_files, package, tools, xcframework
 from wherry.native.check import LIBC, RUNTIME
 from wherry.native.platforms import PLATFORMS
 
 from ..support.command import wherry
+from ..support.java import jdk
 
 LIMITS = ("--max-batch", "8", "--prefill-chunk", "64")
 
 
-@pytest.fixture(scope="module")
-def without_ndk(tmp_path_factory):
-    """A package for two systems of Android on a machine without an NDK."""
-    out = tmp_path_factory.mktemp("app") / "out"
-    targets = ("--target", "android", "--target", "android-x86_64")
+def without_ndk(folder, *names):
+    """A package for systems of Android on a machine without an NDK."""
+    targets = [word for name in names for word in ("--target", name)]
     environment = {"ANDROID_NDK_HOME": "/none", "ANDROID_HOME": "/none"}
+    out = folder / "out"
     return out, wherry("package", "demo", *targets, *LIMITS, "-o", str(out), **environment)
 
 
+@pytest.fixture(scope="module")
+def android(tmp_path_factory):
+    """For phones; see the nightly test for emulators."""
+    return without_ndk(tmp_path_factory.mktemp("app"), "android")
+
+
 @pytest.mark.cpu
-def test_without_an_ndk_it_says_what_was_made_and_what_to_type(without_ndk):
-    out, done = without_ndk
+def test_without_an_ndk_it_says_what_was_made_and_what_to_type(android):
+    check_objects(*android, {"android": "aarch64"})
+
+
+@pytest.mark.nightly
+def test_two_systems_share_their_assets(tmp_path):
+    out, done = without_ndk(tmp_path, "android", "android-x86_64")
+    check_objects(out, done, {"android": "aarch64", "android-x86_64": "x86_64"})
+    check_assets(out, {"android", "android-x86_64"})
+
+
+def check_objects(out, done, archs):
     assert done.returncode == 5 and "Traceback" not in done.stderr
     assert f"{out} is written, but libraries are missing in it" in done.stderr
-    for name, arch in (("android", "aarch64"), ("android-x86_64", "x86_64")):
+    for name, arch in archs.items():
         assert f"{name}: models' code is in {out / 'objects' / name}" in done.stderr
         objects = [o for p in (out / "objects" / name).glob("*.o") for o in object_files.read(p)]
         assert {(o.format, o.arch) for o in objects} == {("ELF", arch)}
@@ -48,8 +66,11 @@ def test_without_an_ndk_it_says_what_was_made_and_what_to_type(without_ndk):
 
 
 @pytest.mark.cpu
-def test_assets_are_one_folder_for_all_systems(without_ndk):
-    out, _ = without_ndk
+def test_assets_are_what_the_manifest_says(android):
+    check_assets(android[0], {"android"})
+
+
+def check_assets(out, missing):
     index = json.loads((out / package.INDEX).read_text())
     (model,) = index["models"]
     folder = out / model["folder"]
@@ -62,7 +83,7 @@ def test_assets_are_one_folder_for_all_systems(without_ndk):
     assert {p.name for p in folder.iterdir()} == {*manifest["files"], "wherry.json"}
     headers = {p.name for p in (out / "include").iterdir()}
     assert {"wherry.h", "wherry_app.h", "module.modulemap"} <= headers
-    assert set(index["missing"]) == {"android", "android-x86_64"}
+    assert set(index["missing"]) == missing
     for made in index["libraries"]:
         assert (out / made["path"]).stat().st_size == made["size"]
 
@@ -130,13 +151,18 @@ def test_other_files_are_not_written_over(tmp_path):
     ],
 )
 def test_what_does_not_go_together(tmp_path, words, said):
-    done = wherry("package", "demo", *words, "-o", str(tmp_path / "out"))
-    assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = CliRunner().invoke(cli, ["package", "demo", *words, "-o", str(tmp_path / "out")])
+    assert isinstance(done.exception, UsageError) and said in str(done.exception)
 
 
 LINUX = ("linux-x86_64", "linux-aarch64")
 SYSROOT = "/usr/aarch64-linux-gnu"
-PROGRAM = Path(__file__).parent / "peak.cc"
+HERE = Path(__file__).parent
+REQUEST = {
+    "messages": [{"role": "user", "content": "Tell me a story about a fox. 🦊"}],
+    "temperature": 0,
+    "max_tokens": 24,
+}
 
 
 @pytest.fixture(scope="module")
@@ -144,55 +170,80 @@ def linux(tmp_path_factory):
     """For both Linux systems, with an emulator for the other one. Compiles the core twice."""
     out = tmp_path_factory.mktemp("linux") / "out"
     targets = [word for name in LINUX for word in ("--target", name)]
-    done = wherry("package", "demo", *targets, "-o", str(out))
+    done = wherry("package", "demo", *targets, "-o", str(out), timeout=1800)
     assert done.returncode == 0, done.stderr
     return out
 
 
+class Machine:
+    """A system of a package: what compiles for it, and what runs that here."""
+
+    def __init__(self, name, package_):
+        self.arch = name.removeprefix("linux-")
+        self.libraries = package_ / "lib" / name
+        self._include = package_ / "include"
+        cross = shutil.which(f"{self.arch}-linux-gnu-g++")
+        self._compiler = cross or "g++"
+
+    def compiled(self, source, out, *words):
+        command = [self._compiler, "-std=c++17", "-O1", HERE / source, f"-I{self._include}"]
+        command += [*words, "-lpthread", "-ldl", "-o", out]
+        subprocess.run([str(word) for word in command], check=True)
+        return out
+
+    def run(self, *words):
+        path = f"LD_LIBRARY_PATH={self.libraries}"
+        emulated = ["qemu-aarch64", "-L", SYSROOT, "-E", path]
+        runner = emulated if self.arch == "aarch64" else ["env", path]
+        done = subprocess.run(
+            [*runner, *map(str, words)], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+def told(answer):
+    """The text of an answer, which is more than one word again and again."""
+    text = json.loads(answer)["choices"][0]["message"]["content"]
+    assert len(set(text.split())) > 4
+    return text
+
+
 @pytest.mark.nightly
 @pytest.mark.aarch64
-@pytest.mark.parametrize("name", LINUX)
-def test_a_program_links_a_package_and_answers(linux, name, tmp_path):
-    """Static and shared; greedy tokens are equal on both systems, and peak memory is in bounds."""
-    arch = name.removeprefix("linux-")
+def test_programs_link_a_package_and_answer(linux, tmp_path):
+    """Static, shared and for Java; alike on both systems, with memory and size in bounds."""
     index = json.loads((linux / package.INDEX).read_text())
     (model,) = index["models"]
-    cross = "" if shutil.which(f"{arch}-linux-gnu-g++") is None else f"{arch}-linux-gnu-"
-    libraries = linux / "lib" / name
-    said = {}
-    for kind in ("a", "so"):
-        program = tmp_path / f"program-{kind}"
-        command = [f"{cross}g++", "-std=c++17", "-O1", str(PROGRAM), f"-I{linux / 'include'}"]
-        command += [str(libraries / f"libwherry.{kind}"), "-lpthread", "-ldl", "-o", str(program)]
-        subprocess.run(command, check=True)
-        emulator = ["qemu-aarch64", "-L", SYSROOT, "-E", f"LD_LIBRARY_PATH={libraries}"]
-        native = ["env", f"LD_LIBRARY_PATH={libraries}"]
-        runner = emulator if arch == "aarch64" else native
-        words = [program, model["symbols"], linux / model["folder"], tmp_path / "packed"]
-        done = subprocess.run(
-            [*runner, *map(str, words)], capture_output=True, text=True, check=True, timeout=300
-        )
-        said[kind] = done.stdout.split()
-        before, peak = map(int, done.stderr.split())  # kB
-        assert 1000 * (peak - before) <= model["memory"]["weights"] + 30_000_000
-        assert len(set(said[kind])) > 4
-    assert said["a"] == said["so"]
-    place = linux.parent / "tokens"
-    if place.exists():
-        assert place.read_text().split() == said["a"]
-    place.write_text(" ".join(said["a"]))
-    shared = next(
-        made for made in index["libraries"] if made["path"].endswith(f"{name}/libwherry.so")
-    )
-    assert shared["size"] <= 3_000_000
+    folder, request = linux / model["folder"], json.dumps(REQUEST)
+    sizes = {made["path"]: made["size"] for made in index["libraries"]}
+    texts = []
+    for name in LINUX:
+        machine, packed = Machine(name, linux), tmp_path / f"{name}-packed"
+        for kind in ("a", "so"):
+            library = machine.libraries / f"libwherry.{kind}"
+            talk = machine.compiled("talk.cc", tmp_path / f"{name}-{kind}", library)
+            done = machine.run(talk, folder, packed, request)
+            texts.append(told(done.stdout))
+            before, peak = map(int, done.stderr.split())  # kB
+            assert 1000 * (peak - before) <= model["memory"]["weights"] + 30_000_000
+        java = [f"-I{jdk() / 'include'}", f"-I{jdk() / 'include' / 'linux'}"]
+        bridge = machine.compiled("bridge.cc", tmp_path / f"{name}-bridge", *java)
+        done = machine.run(bridge, machine.libraries / "libwherry.so", folder, request)
+        texts.append(told(done.stdout))
+        refusal, left = done.stderr.splitlines()
+        assert refusal.startswith("-2: /none is no compiled model")
+        assert left == "left: 0 0 0"  # references, frames of them, threads
+        assert sizes[f"lib/{name}/libwherry.so"] <= 3_000_000
+    assert len(set(texts)) == 1
 
 
 @pytest.mark.nightly
 def test_apple_s_libraries_need_nothing_that_is_not_there(tmp_path):
     """Compiled with zig for the device; `wherry package` checks symbols itself and would fail."""
-    pytest.importorskip("ziglang")
     out = tmp_path / "out"
-    done = wherry("package", "demo", "--target", "iphone", *LIMITS, "-o", str(out))
+    words = ("package", "demo", "--target", "iphone", *LIMITS, "-o", str(out))
+    done = wherry(*words, timeout=1800)
     assert done.returncode == 0, done.stderr
     library = out / xcframework.NAME / "ios-arm64" / "libwherry.a"
     found = object_files.read(library)
