@@ -91,7 +91,7 @@ WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_
  * WHERRY_NOT_FOUND if it has ended. */
 WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
 
-/* *json: {"model", "context", "requests", "pages_total", "pages_free", ...}; freed by
+/* *json: {"model", "context", "chat", "requests", "pages_total", "pages_free", ...}; freed by
  * wherry_app_free. */
 WHERRY_API int wherry_app_stats(wherry_app* app, char** json);
 /* The system is short of memory: cached prefixes that no request uses are forgotten. */
