@@ -4,9 +4,6 @@
 //   wherry_generate [OPTION VALUE]... LIBRARY WEIGHTS TOKEN...
 //
 // Decodes greedily and prints the new tokens on one line, and numbers of the run to stderr.
-#include <dlfcn.h>
-#include <tvm/ffi/function.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
@@ -14,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/runtime.h"
 #include "tools/stop_ids.h"
 #include "wherry.h"
 
@@ -108,25 +106,6 @@ std::vector<int32_t> stop_ids(const Arguments& arguments) {
   return ids;
 }
 
-void* open_global(const std::string& path, const std::string& what) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) throw std::runtime_error(what + " cannot be loaded: " + dlerror());
-  return library;
-}
-
-// What runs kernels on a device that is no CPU: a plugin of ours, or TVM's own for CUDA.
-void open_driver(const Arguments& arguments) {
-  const std::string kind = arguments.device.substr(0, arguments.device.find(':'));
-  if (kind == "cpu") return;
-  const std::string usual = kind == "cuda" ? "libtvm_runtime_cuda.so" : "libwherry_" + kind + ".so";
-  void* library =
-      open_global(arguments.driver.empty() ? usual : arguments.driver, kind + "'s driver");
-  using Open = const char* (*)(const char*, const char*);
-  auto open = reinterpret_cast<Open>(dlsym(library, ("wherry_" + kind + "_open").c_str()));
-  const char* problem = open == nullptr ? nullptr : open(WHERRY_TVM_VERSION, nullptr);
-  if (problem != nullptr) throw std::runtime_error(kind + "'s driver: " + problem);
-}
-
 // Steps until the one request ends; its tokens, without the one that ended it.
 std::vector<int32_t> run(wherry_engine* engine) {
   std::vector<int32_t> tokens;
@@ -141,17 +120,9 @@ std::vector<int32_t> run(wherry_engine* engine) {
   }
 }
 
-void open_runtime(std::string path) {
-  if (path.empty()) {
-    if (tvm::ffi::Function::GetGlobal("vm.builtin.copy").has_value()) return;
-    path = "libtvm_runtime.so";
-  }
-  open_global(path, "TVM's run time");
-}
-
 void generate(const Arguments& arguments) {
-  open_runtime(arguments.runtime);
-  open_driver(arguments);
+  wherry::open_runtime(arguments.runtime);
+  wherry::open_driver(arguments.device, arguments.driver);
   const std::vector<int32_t> stop = stop_ids(arguments);
   std::string options = "{\"threads\": " + std::to_string(arguments.threads) + "}";
   wherry_model* model = nullptr;

@@ -1,0 +1,16 @@
+# wherry_add_lite(ENGINE): the program wherry-lite, with `serve` where the library `httplib` is.
+# Whoever calls it links the core and engine/app.
+function(wherry_add_lite engine)
+  file(GLOB _sources CONFIGURE_DEPENDS "${engine}/tools/lite/*.cc")
+  set(_other no_serve)
+  if(NOT TARGET httplib)
+    set(_other "serve|http")
+  endif()
+  list(FILTER _sources EXCLUDE REGEX "/(${_other})\\.cc$")
+  add_executable(wherry_lite ${_sources} "${engine}/tools/runtime.cc")
+  set_target_properties(wherry_lite PROPERTIES OUTPUT_NAME wherry-lite)
+  target_include_directories(wherry_lite PRIVATE "${engine}" "${engine}/include")
+  if(TARGET httplib)
+    target_link_libraries(wherry_lite PRIVATE httplib)
+  endif()
+endfunction()

@@ -1,0 +1,271 @@
+"""`wherry-lite serve` against Python's server on the same compiled folder."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from wherry.compiler.api import ensure_artifact
+from wherry.runtime import MLCEngine
+from wherry.runtime.server.app import create_app
+
+from ..runtime.server.asking import client_of
+from ..support.waiting import until
+from .lite import Server, cache, command, events, lite
+from .test_chat import ASK, GREEDY, REQUESTS, fixed, joined
+
+pytestmark = pytest.mark.cpu
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+LONG = {"messages": ASK, "temperature": 0, "ignore_eos": True}
+MAX_BODY = 20_000
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return Path(ensure_artifact("demo", target="cpu"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    made = tmp_path_factory.mktemp("lite")
+    with cache(made):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(folder, place):
+    with Server(command("serve", folder, "--max-body", MAX_BODY), place) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def python(folder):
+    """A client of Python's server."""
+    with MLCEngine(folder) as engine:
+        yield client_of(create_app(engine, max_body=MAX_BODY))
+
+
+def path_of(request: dict) -> str:
+    return CHAT if "messages" in request else COMPLETIONS
+
+
+@pytest.mark.parametrize("i", [0, 1, 2, 4, 9, 10, 11])
+def test_answers_are_python_s(server, python, i):
+    request = {**REQUESTS[i], "model": "demo"}
+    status, answer, headers = server.ask("POST", path_of(request), request)
+    theirs = python.post(path_of(request), json=request)
+    assert (status, headers["Content-Type"]) == (200, theirs.headers["Content-Type"])
+    assert fixed(answer) == fixed(theirs.json())
+
+
+@pytest.mark.parametrize("i", [0, 3, 9])
+def test_streams_are_python_s(server, python, i):
+    request = {**REQUESTS[i], "stream": "yes", "stream_options": {"include_usage": True}}
+    status, text, headers = server.ask("POST", path_of(request), request)
+    theirs = python.post(path_of(request), json=request)
+    assert status == 200
+    for name in ("Content-Type", "Cache-Control", "X-Accel-Buffering"):
+        assert headers[name] == theirs.headers[name]
+    ours, wanted = events(text), events(theirs.text)
+    assert fixed(ours[-1]) == fixed(wanted[-1])
+    assert joined(ours) == joined(wanted)
+
+
+def test_the_model_is_listed_as_python_s(server, python):
+    for path in ("/v1/models", "/v1/models/demo", "/v1/models/other"):
+        status, answer, _ = server.ask("GET", path)
+        theirs = python.get(path)
+        wanted = theirs.json()
+        for found in (answer, wanted):
+            for model in found.get("data", [found]):
+                if "created" in model:
+                    assert model.pop("created") > 1_700_000_000
+        assert (status, answer) == (theirs.status_code, wanted)
+
+
+WRONG = [
+    ("POST", CHAT, {"messages": []}, {}),
+    ("POST", CHAT, {"prompt": "x"}, {}),
+    ("POST", COMPLETIONS, {"messages": ASK}, {}),
+    ("POST", CHAT, {"messages": ASK, "model": "gpt-4"}, {}),
+    ("POST", CHAT, {"messages": ASK, "model": 5, "n": 0}, {}),
+    ("POST", CHAT, {"messages": ASK, "stream": True, "temperature": 9}, {}),
+    ("POST", COMPLETIONS, {"prompt": "x", "model": "x" * 300}, {}),
+    ("POST", CHAT, b"{", {}),
+    ("POST", CHAT, b'{"messages": [' + b"[" * 70, {}),
+    ("POST", CHAT, b"", {}),
+    ("POST", CHAT, b" " * (MAX_BODY + 1), {}),
+    ("POST", CHAT, b"{}", {"Content-Type": "text/plain"}),
+    ("POST", CHAT, {"messages": ASK}, {"Host": "evil.example"}),
+    ("GET", "/v1/models", None, {"Host": "evil.example:80"}),
+    ("GET", "/nothing", None, {}),
+    ("GET", CHAT, None, {}),
+    ("DELETE", "/v1/models", None, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG, ids=range(len(WRONG)))
+def test_wrong_requests_are_refused_in_python_s_words(server, python, case):
+    method, path, body, headers = case
+    status, answer, found = server.ask(method, path, body, **headers)
+    data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+    theirs = python.request(
+        method, path, content=data, headers={"Content-Type": "application/json", **headers}
+    )
+    assert status == theirs.status_code, answer
+    if b"[[[" in (data or b""):  # that it is too deep is said in other words
+        assert answer["error"]["code"] == theirs.json()["error"]["code"]
+    else:
+        assert answer == theirs.json()
+    for name in ("Allow", "WWW-Authenticate"):
+        assert found.get(name) == theirs.headers.get(name)
+
+
+def test_pages_of_other_sites_are_kept_away(server):
+    for origin, wanted in ((server.url, 200), ("https://evil.example", 403), ("null", 403)):
+        assert server.ask("GET", "/v1/models", None, Origin=origin)[0] == wanted
+    for host in ("[::1]:80", "localhost", "a.localhost:1", "192.168.1.7:8000", "LOCALHOST."):
+        assert server.ask("GET", "/health", None, Host=host)[0] == 200
+    for host in ("localhost.evil.example", "127.0.0.1.example", "127.0.0.1@evil.example"):
+        assert server.ask("GET", "/health", None, Host=host)[0] == 403
+
+
+def test_a_body_without_a_length_is_limited_too(server):
+    connection = server.connection()
+    try:
+        pieces = (b" " * 1000 for _ in range(1000))
+        connection.request(
+            "POST", CHAT, pieces, {"Content-Type": "application/json"}, encode_chunked=True
+        )
+        answer = connection.getresponse()
+        error = json.loads(answer.read())["error"]
+        assert (answer.status, error["code"]) == (413, "request_too_large")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it was closed while we sent
+    finally:
+        connection.close()
+    assert server.ask("GET", "/health")[:2] == (200, {"status": "ok"})
+
+
+def test_eight_clients_at_once_are_answered_as_one_alone(server):
+    requests = [
+        {"messages": [{"role": "user", "content": f"Number {i}"}], "temperature": 0.7, "seed": i,
+         "max_tokens": 16 + i}
+        for i in range(8)
+    ]  # fmt: skip
+    alone = [server.ask("POST", CHAT, request)[1] for request in requests]
+    with ThreadPoolExecutor(8) as clients:
+        together = list(clients.map(lambda r: server.ask("POST", CHAT, r)[1], requests))
+    assert [fixed(a) for a in together] == [fixed(a) for a in alone]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_goes_away_frees_its_pages(server, stream):
+    connection = server.connection()
+    body = json.dumps({**LONG, "stream": stream, "n": 4}).encode()
+    before = server.stats()["decode_tokens"]
+    connection.request("POST", CHAT, body, {"Content-Type": "application/json"})
+    if stream:
+        connection.getresponse().read(200)
+    else:
+        until(lambda: server.stats()["running"] == 4)
+    connection.close()
+    server.wait_until_idle()
+    found = server.stats()
+    assert found["decode_tokens"] - before < 4 * found["context"] - 400
+
+
+def test_a_key(folder, place):
+    words = command("serve", folder, "--quiet")
+    with Server(words, place, {"WHERRY_API_KEY": "secret"}) as server:
+        assert server.ask("GET", "/v1/models")[0] == 401
+        status, answer, headers = server.ask("GET", "/v1/models", Authorization="Bearer secreT")
+        assert (status, answer["error"]["code"]) == (401, "invalid_api_key")
+        assert headers["WWW-Authenticate"] == "Bearer"
+        for given in ({"Authorization": "bearer secret"}, {"x-api-key": "secret"}):
+            assert server.ask("GET", "/v1/models", **given)[0] == 200
+        assert server.ask("GET", "/health", Host="any.example")[0] == 200
+
+
+def test_the_first_signal_lets_requests_end_and_the_second_ends_them(folder, place):
+    for signals, finish in ((1, "length"), (2, "shutting_down")):
+        with Server(command("serve", folder), place) as server:
+            connection = server.connection()
+            body = json.dumps({**LONG, "stream": True, "max_tokens": 300}).encode()
+            connection.request("POST", CHAT, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            first = answer.read(1)
+            server.process.send_signal(signal.SIGTERM)
+            until(lambda: is_refused(server))
+            if signals == 2:
+                server.process.send_signal(signal.SIGINT)
+            text = (first + answer.read()).decode()
+            connection.close()
+            assert server.process.wait(60) == 0
+            if finish == "length":
+                assert events(text)[-1]["choices"][0]["finish_reason"] == finish
+            else:
+                last = json.loads(text.strip().split("\n")[-1].removeprefix("data: "))
+                assert last["error"]["code"] == finish
+
+
+def is_refused(server: Server) -> bool:
+    """Whether nobody listens any more."""
+    try:
+        server.ask("GET", "/health")
+    except OSError:
+        return True
+    return False
+
+
+def test_what_it_cannot_serve(folder, place, server):
+    done = lite("serve", folder, "--host", "0.0.0.0")
+    assert done.returncode == 2 and "there is no API key" in done.stderr
+    port = server.url.rpartition(":")[2]
+    done = lite("serve", folder, "--port", port)
+    assert done.returncode == 1 and "--port N" in done.stderr
+    assert f"127.0.0.1 POST {CHAT} 200" in server.log()
+
+
+def test_idle_connections_do_not_keep_others_out(server):
+    begun = time.monotonic()
+    idle = [server.connection() for _ in range(24)]
+    try:
+        for connection in idle:
+            connection.connect()
+        answers: list[int] = []
+        request = {"messages": ASK, **GREEDY}
+        clients = [
+            threading.Thread(target=lambda: answers.append(server.ask("POST", CHAT, request)[0]))
+            for _ in range(4)
+        ]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join(60)
+        assert answers == [200] * 4
+        assert time.monotonic() - begun < 4.5  # an idle one is kept for five seconds
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+def test_a_connection_is_used_again(server):
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+    for _ in range(3):
+        connection.request(
+            "POST",
+            CHAT,
+            json.dumps({"messages": []}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        answer = connection.getresponse()
+        assert answer.status == 400 and b"messages" in answer.read()
+    connection.close()
