@@ -74,7 +74,8 @@ def package_command(
     fetches the one that suits it.
 
     For an app: libraries with the core, TVM's run time and the models' code, headers, and weights
-    and tokenizers as assets. What an app does with them is in mobile/README.md.
+    and tokenizers as assets; for Linux and Android also wherry-lite, a program for terminals,
+    boards and Termux. What is done with them is in mobile/README.md.
 
     Prints the folder.
     """
@@ -138,7 +139,7 @@ def _package_app(
 ) -> None:
     from wherry.cache import safe
     from wherry.compiler.api import Limits, ensure_artifact, name_of
-    from wherry.native import package
+    from wherry.native import httplib, package
 
     assert isinstance(limits, Limits)
     if len(quants) > 1:
@@ -164,6 +165,10 @@ def _package_app(
             for name, model in zip(names, models, strict=True)
         }
         made = package.write_package(output, compiled, platforms, progress)
-    for library in made.libraries:
-        click.echo(f"{library.size / 1e6:6.2f} MB  {library.path}", err=True)
+    for file in (*made.libraries, *made.programs):
+        click.echo(f"{file.size / 1e6:6.2f} MB  {file.path}", err=True)
+    if made.programs and not (server := httplib.tool()).found:
+        click.echo(
+            f"wherry-lite has no `serve`: that takes {server.name}. Type: {server.fix}", err=True
+        )
     package.require_all(output, made)

@@ -22,10 +22,11 @@ from wherry.artifact import Manifest
 from wherry.errors import ToolchainError
 from wherry.locks import making
 
-from . import sources
+from . import httplib, sources
 from .platforms import Platform
 from .tools import Compiler, find_program
 
+PROGRAM = "wherry-lite"  # see engine/tools/lite
 Progress = Callable[[str, int, int], None]
 _STEP = re.compile(rb"^\[(\d+)/(\d+)\]")  # how ninja says what it has done
 
@@ -39,6 +40,8 @@ def build(
 ) -> tuple[Path, ...]:
     """Make the libraries in `out`: lib/libwherry.a, and lib/libwherry.so where it can be linked.
 
+    Where programs are run from a terminal, bin/wherry-lite, too.
+
     Args:
         platform: what for.
         compiler: of it, without missing tools.
@@ -47,7 +50,7 @@ def build(
         progress: called with the platform's name, steps done, and steps in all.
 
     Returns:
-        The libraries, stripped.
+        Libraries and programs, stripped.
 
     Raises:
         ToolchainError: CMake or the compiler failed; the message ends with their words.
@@ -62,6 +65,8 @@ def build(
         configure += [f"-D{name}={value}" for name, value in compiler.definitions.items()]
         configure += [f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_MODELS={models}"]
         configure += [f"-DWHERRY_SHARED={'ON' if compiler.links else 'OFF'}"]
+        configure += [f"-DWHERRY_NATIVE_TOOLS={'ON' if platform.programs else 'OFF'}"]
+        configure += [f"-DWHERRY_HTTPLIB={httplib.tool().found or ''}"]
         _run(configure, environment, platform)
         _run([cmake, "--build", str(folder)], environment, platform, progress)
         _run(
@@ -69,7 +74,7 @@ def build(
             environment,
             platform,
         )
-    return tuple(sorted((out / "lib").iterdir()))
+    return (*sorted((out / "lib").iterdir()), *sorted((out / "bin").glob(PROGRAM)))
 
 
 def write_models(folder: Path, models: Sequence[tuple[Path, Manifest]]) -> None:

@@ -1,9 +1,10 @@
 """What an app needs of models, in one folder.
 
-    wherry-package.json           this record: models, libraries with sizes and SHA-256
+    wherry-package.json           this record: models, libraries, programs with sizes and SHA-256
     assets/NAME/                  weights, tokenizer and manifest of a model, for wherry_app_open
     jniLibs/ABI/libwherry.so      Android: core, run time and models in one library, for Java
     lib/PLATFORM/libwherry.{a,so} Linux
+    bin/PLATFORM/wherry-lite      Linux, Termux: a program with the models, for terminals and HTTP
     Wherry.xcframework/           Apple: static libraries and headers
     Package.swift, Sources/       Apple: the Swift package of them
     include/                      headers, with a module map
@@ -32,7 +33,7 @@ from wherry.targets.toolchain import Tool
 from wherry.temporary import temporary_folder
 
 from . import sources, swift_package, xcframework
-from .build import Progress, build, write_models
+from .build import PROGRAM, Progress, build, write_models
 from .check import check_library, check_objects
 from .platforms import Platform
 from .tools import Compiler, compiler_for
@@ -45,7 +46,7 @@ Compiled = Mapping[str, Mapping[str, Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """One file of a package that a linker takes."""
+    """One file of a package that a linker takes, or a program."""
 
     platform: str
     path: str  # in the package
@@ -58,6 +59,7 @@ class Package:
     """What was written."""
 
     libraries: tuple[Made, ...]
+    programs: tuple[Made, ...]
     missing: Mapping[str, tuple[Tool, ...]]  # platforms without libraries, and what these want
 
 
@@ -98,6 +100,7 @@ def write_package(
     with making(out, f"the package {out.name}"), temporary_folder(out) as folder:
         missing: dict[str, tuple[Tool, ...]] = {}
         libraries: list[Made] = []
+        programs: list[Made] = []
         _write_headers(folder / "include")
         for platform in platforms:
             models = [
@@ -107,7 +110,8 @@ def write_package(
             compiler = compiler_for(platform)
             if compiler.missing:
                 missing[platform.name] = compiler.missing
-            libraries += _write_libraries(folder, platform, compiler, models, progress)
+            for made in _write_code(folder, platform, compiler, models, progress):
+                (programs if Path(made.path).name == PROGRAM else libraries).append(made)
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
         if linked:
             xcframework.write_info(folder / xcframework.NAME, linked)
@@ -119,13 +123,14 @@ def write_package(
             "tvm": version("apache-tvm"),
             "models": records,
             "libraries": [asdict(made) for made in libraries],
+            "programs": [asdict(made) for made in programs],
             "missing": {name: [asdict(t) for t in tools] for name, tools in missing.items()},
         }
         (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
         if out.exists():
             shutil.rmtree(out)
         folder.rename(out)
-    return Package(libraries=tuple(libraries), missing=missing)
+    return Package(libraries=tuple(libraries), programs=tuple(programs), missing=missing)
 
 
 def require_all(out: Path, package: Package) -> None:
@@ -149,7 +154,7 @@ def require_all(out: Path, package: Package) -> None:
     )
 
 
-def _write_libraries(
+def _write_code(
     folder: Path,
     platform: Platform,
     compiler: Compiler,
@@ -171,16 +176,17 @@ def _write_libraries(
     if platform.system == "apple":
         place = folder / xcframework.NAME / platform.folder
         _write_headers(place / xcframework.HEADERS)
-    place.mkdir(parents=True, exist_ok=True)
     # An app for Android takes the shared library alone.
-    taken = [p for p in built if platform.system != "android" or p.suffix == ".so"]
-    for library in taken:
-        library.rename(place / library.name)
+    taken = [p for p in built if platform.system != "android" or p.suffix != ".a"]
+    places = [folder / platform.programs if p.name == PROGRAM else place for p in taken]
+    for path, to in zip(taken, places, strict=True):
+        to.mkdir(parents=True, exist_ok=True)
+        path.rename(to / path.name)
     shutil.rmtree(staged)
     shutil.rmtree(objects)
     if not any(objects.parent.iterdir()):
         objects.parent.rmdir()
-    return [_made(folder, platform, place / library.name) for library in taken]
+    return [_made(folder, platform, to / path.name) for path, to in zip(taken, places, strict=True)]
 
 
 def _made(folder: Path, platform: Platform, path: Path) -> Made:

@@ -26,6 +26,11 @@ class Platform:
     sdk: str = ""
 
     @property
+    def programs(self) -> str:
+        """The folder of its programs in a package; "": nobody runs any. Android's are Termux's."""
+        return "" if self.system == "apple" else f"bin/{self.name}"
+
+    @property
     def arch(self) -> str:
         """Of its CPU: "aarch64", "x86_64"."""
         return HOSTS[self.host].arch

@@ -1,0 +1,41 @@
+"""cpp-httplib, the header that `wherry-lite serve` is compiled with, where it is here."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from wherry import settings
+from wherry.targets.toolchain import Tool
+
+VERSION = "0.58.0"  # the least; cmake/httplib.cmake has it, too
+_URL = f"https://raw.githubusercontent.com/yhirose/cpp-httplib/v{VERSION}/httplib.h"
+_SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)
+
+
+def tool() -> Tool:
+    """Its folder, or what to type."""
+    folder = settings.tools_dir() / "httplib"
+    fix = f"curl -fL --create-dirs -o {folder / 'httplib.h'} {_URL}"
+    found = next((str(place) for place in _places(folder) if _is_new(place)), None)
+    return Tool(name=f"cpp-httplib {VERSION}", found=found, fix=fix)
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    yield folder
+    for root in (sys.prefix, "/opt/homebrew", "/usr/local", "/usr"):
+        yield Path(root) / "include"
+
+
+def _is_new(folder: Path) -> bool:
+    header = folder / "httplib.h"
+    if not header.is_file():
+        return False
+    said = _SAYS.search(header.read_text(encoding="utf-8", errors="replace"))
+    return said is not None and _numbers(said[1]) >= _numbers(VERSION)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
