@@ -84,7 +84,7 @@ def program(runtime):
     where = (f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_TVM_FFI_LIBRARY={library}")
     for command in (
         ["cmake", "--preset", "aarch64", "-DCMAKE_UNITY_BUILD=ON", *where],
-        ["cmake", "--build", "--preset", "aarch64", "-j2"],
+        ["cmake", "--build", "--preset", "aarch64", "-j2", "--target", "wherry_generate"],
     ):
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PATH": path}
