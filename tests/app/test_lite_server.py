@@ -182,6 +182,21 @@ def test_a_client_that_goes_away_frees_its_pages(server, stream):
     assert found["decode_tokens"] - before < 4 * found["context"] - 400
 
 
+def anonymous(server: Server) -> int:
+    """Memory of the process that no file is behind, in kB."""
+    lines = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
+
+
+def test_requests_that_have_ended_are_forgotten(server):
+    request = {"messages": ASK, "max_tokens": 2, "temperature": 0, "n": 3}
+    for count in (60, 100):
+        before = anonymous(server)
+        for _ in range(count):
+            assert server.ask("POST", CHAT, request)[0] == 200
+    assert anonymous(server) < before + 200  # 7 kB a request, once
+
+
 def test_a_key(folder, place):
     words = command("serve", folder, "--quiet")
     with Server(words, place, {"WHERRY_API_KEY": "secret"}) as server:

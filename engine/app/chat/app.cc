@@ -246,7 +246,10 @@ void App::take(const wherry_event* events, size_t n) {
       const auto found = choices_.find(event.id);
       if (found == choices_.end()) continue;
       choice = found->second;
-      if (event.finish != WHERRY_RUNNING) choice.first->core_ids[choice.second] = 0;
+      if (event.finish != WHERRY_RUNNING) {  // nothing more is heard of it
+        choice.first->core_ids[choice.second] = 0;
+        choices_.erase(found);
+      }
     }
     const auto& [request, index] = choice;
     Generation& generation = *request->generation;
