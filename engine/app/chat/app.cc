@@ -92,7 +92,7 @@ std::string App::stats() const {
   return jinja::to_compact_json(jinja::make_dict({
       {"model", model_.name},
       {"context", model_.abilities.context},
-      {"chat", model_.chat_template != nullptr},
+      {"chat", model_.dialect != nullptr},
       {"requests", Value::size(requests)},
       {"waiting", stats.waiting},
       {"prefilling", stats.prefilling},
