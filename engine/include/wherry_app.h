@@ -27,16 +27,17 @@ typedef struct wherry_app wherry_app;
 typedef struct {
   size_t size; /* sizeof(wherry_app_progress) */
   void* context;
-  /* phase: "weights" (done and total in bytes), or "files", "tokenizer", "ready" (0 or 1 of 1). Of a
-   * download, both in bytes: "check" (files that are there are read), "download". */
+  /* phase: "weights" (done and total in bytes), or "files", "tokenizer", "ready" (0 or 1 of 1). Of
+   * a download, both in bytes: "check" (files that are there are read), "download". */
   int (*report)(void* context, const char* phase, int64_t done, int64_t total);
 } wherry_app_progress;
 
-enum { /* beside wherry_status */
-  WHERRY_CANCELLED = -7,   /* the caller of a load or a download asked for its end */
-  WHERRY_UNREACHABLE = -8, /* an address cannot be fetched: no connection, or its server refuses */
-  WHERRY_DAMAGED = -9,     /* what comes is not what the manifest lists, also the second time */
-  WHERRY_NO_SPACE = -10    /* the disk has no room for it */
+enum {                        /* beside wherry_status */
+       WHERRY_CANCELLED = -7, /* the caller of a load or a download asked for its end */
+       WHERRY_UNREACHABLE =
+           -8,              /* an address cannot be fetched: no connection, or its server refuses */
+       WHERRY_DAMAGED = -9, /* what comes is not what the manifest lists, also the second time */
+       WHERRY_NO_SPACE = -10 /* the disk has no room for it */
 };
 
 WHERRY_API int wherry_app_abi_version(void); /* WHERRY_APP_ABI_VERSION of the library */
@@ -82,8 +83,8 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  *
  * What is wrong with a request comes as its last call of on_chunk, like all that happens to it
  * later; the status is for what is wrong with the call itself. Not supported, and refused by name:
- * what holds the output to a grammar (response_format, guided_*, a tool_choice that asks for a call,
- * strict tools), echo, suffix, prompt_logprobs, prediction.
+ * what holds the output to a grammar (response_format, guided_*, a tool_choice that asks for a
+ * call, strict tools), echo, suffix, prompt_logprobs, prediction.
  */
 WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
                                 wherry_app_on_chunk on_chunk, void* context, int64_t* id);
@@ -114,14 +115,15 @@ typedef struct {
   void* context;
   /*
    * GETs url, with "Accept-Encoding: identity", and where from > 0 with "Range: bytes=<from>-".
-   * Follows redirects. Says the status, then gives the body in pieces as they come, from this thread
-   * or another, and returns when it has ended. Called on the thread of wherry_app_download, one
-   * address after the other.
+   * Follows redirects. Says the status, then gives the body in pieces as they come, from this
+   * thread or another, and returns when it has ended. Called on the thread of wherry_app_download,
+   * one address after the other.
    */
   void (*fetch)(void* context, const char* url, int64_t from, wherry_app_answer* answer);
 } wherry_app_fetcher;
 
-/* HTTP's, of the last of several that redirect. Other than 0 says: give up the connection, return. */
+/* HTTP's, of the last of several that redirect. Other than 0 says: give up the connection, return.
+ */
 WHERRY_API int wherry_app_answer_status(wherry_app_answer* answer, int status);
 /* The next n bytes of the body, copied; the result likewise. */
 WHERRY_API int wherry_app_answer_bytes(wherry_app_answer* answer, const void* data, size_t n);

@@ -71,11 +71,11 @@ def check_stream(made: list[Any], engine: MLCEngine, request: Request) -> None:
     assert fixed(made[-1]) == fixed(wanted[-1])
     for chunks in (made, wanted):
         assert len({chunk["id"] for chunk in chunks}) == 1
-    assert _joined(made) == _joined(wanted)
+    assert joined(made) == joined(wanted)
     assert [list(chunk) for chunk in made[-2:]] == [list(chunk) for chunk in wanted[-2:]]
 
 
-def _joined(chunks: list[Any]) -> tuple[str, str | None]:
+def joined(chunks: list[Any]) -> tuple[str, str | None]:
     """The text of a stream, and why it ended."""
     choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
     texts = [c["text"] if "text" in c else c["delta"].get("content") or "" for c in choices]

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from ..support.waiting import until
+from .app import runtime
 from .programs import BUILD
-from .test_chat import runtime
 
 PROGRAM = BUILD / "wherry-lite"
 NO_SERVE = "has no `serve`"

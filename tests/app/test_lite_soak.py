@@ -17,8 +17,9 @@ import pytest
 from wherry.compiler.api import ensure_artifact
 
 from ..support.command import wherry
+from .answers import fixed
 from .lite import Server, cache, command
-from .test_chat import ASK, GREEDY, fixed
+from .request_cases import ASK, GREEDY
 
 pytestmark = pytest.mark.nightly
 CLIENTS, REQUESTS, WARM_UP = 32, 200, 20
