@@ -86,17 +86,12 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
     Raises:
         ToolchainError: nvcc refuses the source; the message has its words.
     """
-    virtual = codes[0].replace("sm_", "compute_")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cu"
         path.write_bytes(source)
         made = path.with_suffix(".fatbin")
-        command = [str(nvcc), "--fatbin", "-O3", "-std=c++17", "--disable-warnings"]
-        # Kernels say where a product and a sum are rounded once: two that must agree would
-        # otherwise be contracted differently.
-        command += ["--fmad=false", "--threads", "0"]
-        command += ["-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
-        done = subprocess.run([*command, "-o", str(made), str(path)], capture_output=True)
+        command = [*fatbin_command(codes, nvcc), "-o", str(made), str(path)]
+        done = subprocess.run(command, capture_output=True)
         if done.returncode:
             words = (done.stderr + done.stdout).decode(errors="replace").strip()[-2000:]
             raise ToolchainError(
@@ -104,6 +99,16 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
                 f"{NVCC_FIX}"
             )
         return made.read_bytes()
+
+
+def fatbin_command(codes: tuple[str, ...], nvcc: Path) -> list[str]:
+    """What `compile_cuda` calls, without the files."""
+    virtual = codes[0].replace("sm_", "compute_")
+    command = [str(nvcc), "--fatbin", "-O3", "-std=c++17", "--disable-warnings"]
+    # Kernels say where a product and a sum are rounded once: two that must agree would otherwise be
+    # contracted differently.
+    command += ["--fmad=false", "--threads", "0"]
+    return [*command, "-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
 
 
 def find_nvcc(codes: tuple[str, ...] = ()) -> Path | None:

@@ -12,7 +12,7 @@ code. A text is u64 length and bytes; an array u64 length and elements. All is l
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +30,13 @@ class DeviceCode:
 
     format: str  # "cuda": source
     signatures: bytes  # as they were found
-    kernels: tuple[str, ...]  # names, which the signatures hold too
+    launches: Mapping[str, tuple[str, ...]]  # of each kernel: "blockIdx.x", ...; in signatures, too
     code: bytes
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names."""
+        return tuple(self.launches)
 
     def to_bytes(self) -> bytes:
         """As TVM's run time reads it."""
@@ -66,7 +71,7 @@ def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
         if name.decode() != _HOST:
             content = reader.text()
             if name.decode() == kind:
-                content = edit(_parse(content)).to_bytes()
+                content = edit(parse(content)).to_bytes()
             parts.append(_text(content))
     reader.finish()
     whole = b"".join(parts)
@@ -88,21 +93,22 @@ def packed_with(kind: str, edit: Edit) -> Iterator[None]:
         tvm_ffi.register_global_func(_PACK, before, override=True)
 
 
-def _parse(content: bytes) -> DeviceCode:
+def parse(content: bytes) -> DeviceCode:
+    """The module whose own bytes these are."""
     reader = _Reader(content)
     kind = reader.text().decode()
-    start, names = reader.at, []
+    start = reader.at
+    launches: dict[str, tuple[str, ...]] = {}
     for _ in range(reader.number()):
-        names.append(reader.text().decode())
+        name = reader.text().decode()
         reader.text()  # the name again
         reader.skip(4 * reader.number())  # types of the arguments
-        for _ in range(reader.number()):  # what the launch takes: "blockIdx.x", ...
-            reader.text()
+        launches[name] = tuple(reader.text().decode() for _ in range(reader.number()))
         reader.skip(4 * reader.number())  # which arguments are tensor maps
     signatures = content[start : reader.at]
     code = reader.text()
     reader.finish()
-    return DeviceCode(format=kind, signatures=signatures, kernels=tuple(names), code=code)
+    return DeviceCode(format=kind, signatures=signatures, launches=launches, code=code)
 
 
 class _Reader:
