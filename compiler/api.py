@@ -44,7 +44,7 @@ from .package import package, repair
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]  # what, done, in all
-_SOURCES = (".py", ".ll", ".mjs")  # suffixes of files that take part in a compilation
+_SOURCES = (".py", ".ll", ".mjs", ".cuh")  # suffixes of files that take part in a compilation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@
 Runs in the fuse phase, after FuseSwiGLU and before FuseNorm, which names what is left. The target
 is asked for "fused_linear" with the spec of the linear, and `norm_eps`, `gated` and `residual`; if
 it has nothing, everything stays. The kernel may want memory of its own: it becomes outputs of the
-call that nobody reads.
+call that nobody reads. If it reads weights in a layout of its own, what packs them becomes another
+call, which SelectKernels takes out of the step.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.tags import tag, tag_of
+from wherry.tags import PACK, tag, tag_of
 
 from .kernels import Fused, Kernels, is_tir_call, rewritten, with_scratch
 from .uses import uses_of
 
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
 ADD = ir.Op.get("relax.add")
+OPAQUE = 8  # TVM's kOpaque: not fused with anything
 
 
 @ir.transform.module_pass(opt_level=0, name="FuseLinear")
@@ -55,11 +57,11 @@ class _Linear:
         self.norm: relax.Expr | None = None
         self.residual: relax.Expr | None = None
 
-    def args(self) -> list[relax.Expr]:
-        """In the order of the kernel's parameters."""
+    def args(self, weights: list[relax.Expr]) -> list[relax.Expr]:
+        """In the order of the kernel's parameters, which reads `weights`."""
         norm = [] if self.norm is None else [self.norm]
         residual = [] if self.residual is None else [self.residual]
-        return [self.x, *norm, *self.weights, *residual]
+        return [self.x, *norm, *weights, *residual]
 
 
 @mutator
@@ -71,6 +73,7 @@ class _Rewriter(PyExprMutator):
         self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
         self.answers: dict[str, tuple[ir.GlobalVar, Fused] | None] = {}  # by spec
         self.uses: dict[relax.Var, int] = {}
+        self.packings: dict[tuple[relax.Expr, ...], relax.Expr] = {}  # by the stored weights
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
         self.uses = uses_of(func)
@@ -158,7 +161,21 @@ class _Rewriter(PyExprMutator):
         if known is None:
             return None
         var, kernel = known
-        return with_scratch(self.builder_, var, kernel, linear.args(), ty, {"m": ty.shape[0]})
+        args = linear.args(self._packed(kernel, linear.weights))
+        return with_scratch(self.builder_, var, kernel, args, ty, {"m": ty.shape[0]})
+
+    def _packed(self, kernel: Fused, stored: list[relax.Expr]) -> list[relax.Expr]:
+        """The weights as `kernel` reads them."""
+        if kernel.pack is None:
+            return stored
+        assert kernel.packed, "a packing makes something"
+        key = tuple(stored)
+        if key not in self.packings:
+            ty = relax.TensorType(*kernel.packed)
+            func = kernel.pack.with_attrs({PACK: True, "op_pattern": OPAQUE})
+            var = self.builder_.add_func(func, "pack_linear")
+            self.packings[key] = self.builder_.emit(relax.call_tir(var, stored, out_ty=ty))
+        return [self.packings[key]]
 
     def _tagged(self, answer: Fused, spec: str) -> tirx.PrimFunc:
         """The kernel, for later passes to know what it computes."""

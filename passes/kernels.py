@@ -47,6 +47,14 @@ class Fused(Protocol):
     def joined(self) -> bool:
         """Of an attention: whether the norms of q and k are one parameter, [2, e]."""
 
+    @property
+    def packed(self) -> tuple[tuple[int, ...], str] | None:
+        """Shape and dtype of what it reads in the place of a linear's stored weights."""
+
+    @property
+    def pack(self) -> tirx.PrimFunc | None:
+        """(*stored, packed), destination-passing; runs once, at a model's first load."""
+
 
 class Kernels(Protocol):
     """A target's own kernels."""

@@ -28,7 +28,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from wherry.tags import tag, tag_of
 
-from .kernels import Kernels, is_tir_call, rewritten
+from .kernels import Kernels, is_tir_call, rewritten, scratch_types
 
 RESHAPE = ir.Op.get("relax.reshape")
 HALF = "float16"
@@ -157,6 +157,8 @@ class _Rewriter(PyExprMutator):
         if narrow:
             types[floats.place] = relax.TensorType(types[floats.place].shape, HALF)
         first = len(types) - len(kernel.scratch)
+        if op == "fused_linear":  # its memory depends on the dtypes
+            types[first:] = scratch_types(kernel, {"m": types[0].shape[0]})
         types[first:] = [
             relax.TensorType(ty.shape, dtype)
             for ty, (_, dtype) in zip(types[first:], kernel.scratch, strict=True)

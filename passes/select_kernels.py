@@ -129,7 +129,12 @@ class _Rewriter(PyExprMutator):
             return call
         if _wants_memory(answer):
             var = self.builder_.add_func(answer.compute, f"{name}_kernel")
-            sizes = {"n": call.ty_args[0].shape[0]}
+            rows = call.ty_args[0].shape[0]
+            if answer.pack is not None:  # a linear's: x, then the stored weights
+                assert answer.packed, "a packing makes something"
+                how = _Computed(answer.pack, relax.TensorType(*answer.packed))
+                args[1:] = self._packed(args[1:], how).variables
+            sizes = {"n": rows, "m": rows}
             return with_scratch(self.builder_, var, answer, args, call.ty_args[0], sizes)
         if isinstance(answer, tirx.PrimFunc):
             compute = answer

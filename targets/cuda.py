@@ -15,6 +15,7 @@ USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves t
 THREADS = 1024  # of a block
 SHARED_MEMORY_BYTES = 49152  # that a kernel may declare; more has to be asked for at the launch
 WARP = 32
+WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # that our kernels are written for
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -24,7 +25,11 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such code.
     """
     codes = USUAL if variant is None else chosen("cuda", variant, CUDA_CODES, several=True)
-    limits = GpuLimits(threads_per_block=THREADS, shared_memory_bytes=SHARED_MEMORY_BYTES)
+    limits = GpuLimits(
+        threads_per_block=THREADS,
+        shared_memory_bytes=SHARED_MEMORY_BYTES,
+        tensor_cores=WITHOUT_TENSOR_CORES.isdisjoint(codes),
+    )
     return gpu_preset(
         "cuda" if variant is None else f"cuda:{'+'.join(codes)}",
         limits,

@@ -45,8 +45,11 @@ def gpu_preset(
     if device["kind"] != "webgpu":  # which has another name for it alone
         sizes["max_threads_per_block"] = threads
     whole = {**device, **sizes}
-    made = GpuKernels(limits, whole)
-    kernels = EditedKernels(made, edit) if edit else KernelsByName(made)
+
+    def kernels_for(own: GpuLimits) -> KernelsByName:
+        made = GpuKernels(own, whole)
+        return EditedKernels(made, edit) if edit else KernelsByName(made)
+
     return TargetPreset(
         name=name,
         device=whole,
@@ -56,9 +59,10 @@ def gpu_preset(
         dtype="float32",
         kv_dtype="float16",
         kv_dtypes=("float32", "float16"),
-        kernels=kernels,
+        kernels=kernels_for(limits),
         activations="float16",
-        float_kernels=kernels,  # their specs say the dtypes
+        # Their specs say the dtypes; tensor cores would round.
+        float_kernels=kernels_for(replace(limits, tensor_cores=False)),
         latents_once=True,
         **more,
     )

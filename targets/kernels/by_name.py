@@ -79,4 +79,7 @@ class KernelsByName:
             return None
         if isinstance(packed, PrimFunc):  # it reads the portable layout, and so does `compute`
             return compute
+        if isinstance(packed, FusedKernel):
+            assert packed.packed and packed.pack, "a linear alone is fused for its layout"
+            return PackedLinear(weights=(packed.packed,), pack=packed.pack, compute=compute)
         return PackedLinear(weights=packed.weights, pack=packed.pack, compute=compute)

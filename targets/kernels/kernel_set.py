@@ -47,6 +47,10 @@ class FusedKernel:
     compute: PrimFunc
     scratch: tuple[tuple[tuple[Size, ...], str], ...] = ()
     joined: bool = False  # of an attention: the norms of q and k are one parameter, [2, e]
+    # Of a linear whose stored weights become one tensor of this shape and dtype, by a function
+    # (*stored, packed) that runs once, when a model is first loaded.
+    packed: tuple[tuple[int, ...], str] | None = None
+    pack: PrimFunc | None = None
 
 
 class KernelSet(Protocol):
@@ -57,8 +61,11 @@ class KernelSet(Protocol):
     p and P are symbolic int64. A row's result is bit-equal whatever other rows are in the batch.
     """
 
-    def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | None:
-        """See `PackedLinear`; a PrimFunc (x, *portable, y) reads the weights as they are stored."""
+    def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
+        """See `PackedLinear`; a PrimFunc (x, *portable, y) reads the weights as they are stored.
+
+        A `FusedKernel` has a layout of its own, too, and wants memory.
+        """
         ...
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:

@@ -25,6 +25,7 @@ from ..specs import (
     RopeAppendSpec,
     SwiGLUSpec,
 )
+from . import tensor_cores
 from .attention import attention
 from .batch_table import batch_table
 from .candidates import MOST_VOCABULARY, candidates
@@ -53,16 +54,22 @@ class GpuKernels:
         self.limits = limits
         self.device = device
 
-    def linear(self, spec: LinearSpec) -> PrimFunc:
-        """All schemes, from the portable layout."""
+    def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
+        """All schemes, from the portable layout where tensor cores have none of their own."""
+        if self.limits.tensor_cores and tensor_cores.fits(spec):
+            return tensor_cores.linear(spec)
         return linear(spec, self.limits)
 
     def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel:
-        """All schemes, from the portable layout."""
+        """All schemes, from the portable layout where tensor cores have none of their own."""
+        if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
+            return tensor_cores.fused_linear(spec)
         return fused_linear(spec, self.limits)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc:
-        """All schemes, from the portable layout."""
+        """All schemes, as `linear` reads them."""
+        if self.limits.tensor_cores and tensor_cores.fits(spec.as_linear()):
+            return tensor_cores.embedding(spec, self.limits)
         return embedding(spec, self.limits)
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc:

@@ -16,6 +16,9 @@ class GpuLimits:
     # A launch costs tens of microseconds (browsers): have few, even at the price of few blocks.
     few_launches: bool = False
 
+    # A warp multiplies float16 matrices of 16 x 16 and 16 x 8 (NVIDIA's, from sm_80 on).
+    tensor_cores: bool = False
+
     def __post_init__(self) -> None:
         threads, shared = self.threads_per_block, self.shared_memory_bytes
         if threads < 64 or threads & (threads - 1):

@@ -1,0 +1,68 @@
+"""Rows of an embedding table that a linear on tensor cores shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from ...specs import EmbeddingSpec, LinearSpec
+from .. import emit as e
+from ..limits import GpuLimits
+from ..weights import ZEROS
+from . import layout
+
+_FOUR = 4  # neighbouring columns that a thread has
+
+
+def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
+    """(tokens i32 [n], packed, y float32 [n, dim])."""
+    linear = spec.as_linear()
+    threads = limits.block_for(spec.dim // _FOUR)
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        def block(row: Any, thread: Any) -> None:
+            token = e.let(b["tokens"][row])
+
+            def store(place: Any) -> None:
+                for i, value in enumerate(_four(linear, b["packed"], token, place)):
+                    T.buffer_store(b["y"], value, [row, place * _FOUR + i])
+
+            e.over(spec.dim // _FOUR, threads, thread, store)
+
+        e.launch((sizes["n"],), threads, block)
+
+    packed: e.Parameter = ("packed", (layout.size(linear),), "uint32")
+    tokens: e.Parameter = ("tokens", ("n",), "int32")
+    return e.prim_func([tokens, packed, ("y", ("n", spec.dim), "float32")], emit)
+
+
+def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
+    """Emit the loads of w[row, 4 * place : 4 * place + 4], float32."""
+    half = e.let(e.div(e.mod(row, layout.ROWS), layout.ROWS // 2))
+    first_lane = e.mod(row, layout.ROWS // 2) * 4
+    across, step = e.let(e.mod(e.div(place, layout.STEPS), 4)), e.mod(place, layout.STEPS)
+    chunk = e.div(place, layout.CHUNK // _FOUR)
+    piece = e.let(e.div(row, layout.ROWS) * layout.chunks(spec) + chunk)
+    lane = e.let(first_lane + across)
+    if spec.scheme == "f16":
+        at = e.let(((piece * layout.STEPS + step) * layout.LANES + lane) * 4 + half)
+        return [_half(packed[at + 2 * (i // 2)], i % 2 * 16) for i in range(4)]
+    word = e.let(packed[(piece * layout.LANES + lane) * layout.STEPS + step])
+    own = e.let(T.shift_right(word, T.Cast("uint32", half * 4)))
+    scales = packed[layout.scales_at(spec) + piece * layout.ROWS + e.div(lane, 2)]
+    scale = e.let(_half(scales, T.Cast("uint32", half * 16)))
+    return [_number(own, i // 2 * 2 + i % 2 * 4) * scale for i in range(4)]
+
+
+def _half(word: Any, shift: Any) -> Any:
+    """The float16 from bit `shift` on, as float32."""
+    shift = T.uint32(shift) if isinstance(shift, int) else shift
+    bits = T.bitwise_and(T.shift_right(word, shift), T.uint32(0xFFFF))
+    return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))
+
+
+def _number(word: Any, nibble: int) -> Any:
+    value = T.bitwise_and(T.shift_right(word, T.uint32(4 * nibble)), T.uint32(15))
+    return T.Cast("float32", T.Cast("int32", value) - ZEROS[4])

@@ -1,0 +1,87 @@
+// The instructions of sm_80 and later that the kernels are made of. Tests put an emulator's in
+// their place. Source: PTX ISA 8.0, sections on mma.m16n8k16, cp.async, ld and half precision.
+#ifndef WHERRY_INSTRUCTIONS
+#define WHERRY_INSTRUCTIONS
+
+namespace wherry {
+
+using Word = unsigned int;  // two float16, or eight numbers of 4 bits
+
+struct Half {  // a float16 in memory
+  unsigned short bits;
+};
+
+// sums [16, 8] += a [16, 16] b [16, 8], float16 and float32, spread over the lanes of a warp.
+// Lane l = 4 r + c has a[r, 2c], a[r + 8, 2c], a[r, 2c + 8], a[r + 8, 2c + 8] and the elements
+// right of them, b[2c, r], b[2c + 1, r]; b[2c + 8, r], b[2c + 9, r], and sums of rows r and r + 8.
+__device__ __forceinline__ void multiply_add(float (&sums)[4], const Word (&a)[4], Word b0,
+                                             Word b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// What one block reads once: past the first cache, which activations need.
+__device__ __forceinline__ uint4 load_once(const uint4* from) {
+  uint4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(from));
+  return v;
+}
+
+__device__ __forceinline__ Word load_once(const Word* from) {
+  Word v;
+  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(from));
+  return v;
+}
+
+// Two float16 at a time, each result rounded to the nearest.
+__device__ __forceinline__ Word minus(Word a, Word b) {
+  Word d;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ __forceinline__ Word times(Word a, Word b) {
+  Word d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ __forceinline__ Word times_plus(Word a, Word b, Word c) {
+  Word d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
+__device__ __forceinline__ unsigned short nearest_half(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+__device__ __forceinline__ float as_float(Half x) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+  return value;
+}
+
+// 16 bytes from global to shared memory, which are there after `wait_for_copies`.
+__device__ __forceinline__ void start_copy(void* to, const void* from) {
+  const Word shared = static_cast<Word>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void end_batch_of_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int kBatches>  // that may still be under way: the newest
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kBatches) : "memory");
+}
+
+}  // namespace wherry
+#endif

@@ -1,0 +1,176 @@
+"""y = x W^T on tensor cores, with what stands before and after it.
+
+x is rounded to float16, and so is a 4-bit weight times its scale; products are exact, sums float32.
+Of the root mean square of y the error is up to 4e-4, half of it for float16 weights: what float16
+in memory costs, once more. Every kernel adds in one order, which K alone gives: a row has the same
+bits in a batch of any size. What does not fit stays with `gpu/linear.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tvm.backend.cuda.op import cuda_func_call
+from tvm.script import tirx as T
+
+from ...kernel_set import FusedKernel
+from ...specs import FusedLinearSpec, LinearSpec
+from .. import emit as e
+from . import layout
+from .plan import PREPARE_THREADS, TOKENS, Few, Many, Plan
+
+_FILES = ("instructions", "weights", "rows", "few_rows", "many_rows")
+_STORED = {"q4": "Q4", "f16": "F16"}
+_FLOATS = {"float32": "float", "float16": "wherry::Half"}
+
+
+@cache
+def source() -> str:
+    """The CUDA C++ of all kernels."""
+    folder = Path(__file__).parent
+    return "\n".join((folder / f"{name}.cuh").read_text() for name in _FILES)
+
+
+def fits_fused(spec: FusedLinearSpec) -> bool:
+    """Whether `fused_linear` is for it; a weight that it is not for may fit into the layout."""
+    return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
+
+
+def linear(spec: LinearSpec) -> FusedKernel:
+    """(x float32 [m, K], packed, y float32 [m, N], scratch)."""
+    return fused_linear(
+        FusedLinearSpec(
+            out_features=spec.out_features,
+            in_features=spec.in_features,
+            scheme=spec.scheme,
+            scale_dtype=spec.scale_dtype,
+            group=spec.group,
+        )
+    )
+
+
+def fused_linear(spec: FusedLinearSpec, plan: Plan | None = None) -> FusedKernel:
+    """(x, norm if any, packed, residual if any, y, rows of x as float16)."""
+    plan = plan or Plan.of(spec)
+    weight, k = spec.linear(), spec.in_features
+    normed, residual = spec.norm_eps is not None, spec.residual
+    prepared = normed or spec.x_dtype != "float16"
+    rows: tuple[str | int, ...] = ("m", k) if prepared else (1,)
+    y = ("m", spec.width)
+    parameters: list[e.Parameter] = [
+        ("x", ("m", k), spec.x_dtype),
+        *([("norm", (k,), "float32")] if normed else []),
+        ("packed", (layout.size(weight),), "uint32"),
+        *([("residual", y, "float32")] if residual else []),
+        ("y", y, spec.y_dtype),
+        ("rows", rows, "float16"),
+    ]
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        _Linear(spec, plan, b, sizes["m"]).emit(plan.few, prepared)
+
+    return FusedKernel(
+        compute=e.prim_func(parameters, emit),
+        scratch=((rows, "float16"),),
+        packed=((layout.size(weight),), "uint32"),
+        pack=layout.pack(weight),
+    )
+
+
+class _Linear:
+    """Emits the launches."""
+
+    def __init__(self, spec: FusedLinearSpec, plan: Plan, b: dict[str, Any], m: Any) -> None:
+        self.spec, self.plan, self.m = spec, plan, m
+        self.buffers = b
+        self.x = b["x"]  # as it is multiplied by
+
+    def emit(self, few: Sequence[tuple[int, Few]], prepare: bool) -> None:
+        """All of them; the host chooses by the number of rows.
+
+        Args:
+            few: kernels that are left, ascending.
+            prepare: whether x has to be prepared for them, and is not yet.
+        """
+        if prepare and not (few and few[0][1].normed):
+            self._prepare()
+            self.x, prepare = self.buffers["rows"], False
+        if not few:
+            self._launch_many(self.plan.many)
+            return
+        (most, first), *rest = few
+        e.choose(self.m <= most, lambda: self._launch_few(first), lambda: self.emit(rest, prepare))
+
+    def _prepare(self) -> None:
+        spec, b = self.spec, self.buffers
+        normed = spec.norm_eps is not None
+        name = _templated("prepare_rows", spec.in_features, normed, _FLOATS[spec.x_dtype])
+
+        def block(_row: Any, _thread: Any) -> None:
+            memory = _shared(PREPARE_THREADS * 4)
+            _call(name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
+
+        e.launch((self.m,), PREPARE_THREADS, block)
+
+    def _launch_few(self, few: Few) -> None:
+        spec, b, slices = self.spec, self.buffers, self.plan.slices
+        x = b["x"] if few.normed else self.x
+        sizes = (few.row_tiles, few.token_tiles, few.ahead, few.normed)
+        name = _templated("few_rows", *_weight(spec), *sizes, *_result(spec))
+
+        def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
+            memory = _shared(few.shared_bytes(spec, slices))
+            tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
+            _call(name, x.data, self._norm(), b["packed"].data, *tail)
+
+        across = -(-layout.tiles(spec.linear()) // few.row_tiles)
+        tokens = few.token_tiles * TOKENS
+        e.launch((across, (self.m + tokens - 1) // tokens), slices * layout.LANES, block)
+
+    def _launch_many(self, many: Many) -> None:
+        spec, b, x = self.spec, self.buffers, self.x
+        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages)
+        name = _templated("many_rows", *_weight(spec), *sizes, *_result(spec))
+
+        def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
+            tail = self._residual(), b["y"].data, _shared(many.shared_bytes())
+            _call(name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
+
+        across = -(-layout.tiles(spec.linear()) // (many.row_tiles * many.warps))
+        tokens = many.token_tiles * TOKENS
+        e.launch((across, (self.m + tokens - 1) // tokens), many.warps * layout.LANES, block)
+
+    # What is not there is some other tensor, which is not read.
+    def _norm(self) -> Any:
+        return self.buffers["norm" if self.spec.norm_eps is not None else "x"].data
+
+    def _residual(self) -> Any:
+        return self.buffers["residual" if self.spec.residual else "packed"].data
+
+    def _eps(self) -> Any:
+        return e.number(self.spec.norm_eps) if self.spec.norm_eps is not None else T.float32(0)
+
+
+def _weight(spec: FusedLinearSpec) -> tuple[Any, ...]:
+    return f"wherry::{_STORED[spec.scheme]}", spec.out_features, spec.in_features
+
+
+def _result(spec: FusedLinearSpec) -> tuple[Any, ...]:
+    return spec.gated, spec.residual, _FLOATS[spec.y_dtype]
+
+
+def _templated(function: str, *arguments: Any) -> str:
+    texts = [str(a).lower() if isinstance(a, bool) else str(a) for a in arguments]
+    return f"wherry::{function}<{', '.join(texts)}>"
+
+
+def _shared(size: int) -> Any:
+    """Memory of the block, of a size that the launch gives."""
+    return T.sblock_alloc_buffer((size,), "uint8", scope="shared.dyn").data
+
+
+def _call(name: str, *arguments: Any) -> None:
+    T.evaluate(cuda_func_call(name, *arguments, source_code=source()))

@@ -1,0 +1,74 @@
+// Rows of x before a linear, and of y after it.
+#ifndef WHERRY_ROWS
+#define WHERRY_ROWS
+
+namespace wherry {
+
+constexpr int kPrepareThreads = 256;
+
+// The nearest float16; the largest for what is larger, zero below the least normal one:
+// `emit.kept`.
+__device__ __forceinline__ Half kept_half(float x) {
+  const float magnitude = fabsf(x);
+  if (magnitude < 0x1p-14f) return {static_cast<unsigned short>(signbit(x) ? 0x8000 : 0)};
+  if (magnitude > 65504.0f && magnitude <= 3.402823466e38f) x = copysignf(65504.0f, x);
+  return {nearest_half(x)};
+}
+
+__device__ __forceinline__ float read(const float* from) { return *from; }
+__device__ __forceinline__ float read(const Half* from) { return as_float(*from); }
+__device__ __forceinline__ void write(float* to, float x) { *to = x; }
+__device__ __forceinline__ void write(Half* to, float x) { *to = kept_half(x); }
+
+// silu(gate) * up
+__device__ __forceinline__ float gated(float gate, float up) {
+  return gate / (1.0f + expf(fminf(-gate, 87.0f))) * up;
+}
+
+// Sum of one number of each of kPrepareThreads threads, in one order; all have it.
+__device__ __forceinline__ float block_sum(float value, float* shared) {
+  shared[threadIdx.x] = value;
+  __syncthreads();
+#pragma unroll
+  for (int half = kPrepareThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+// z [K] = float16 of x [K], or of x / sqrt(mean(x^2) + eps) * norm, by a block of kPrepareThreads;
+// `shared` has room for a float32 of each.
+template <int kK, bool kNormed, class X>
+__device__ __forceinline__ void prepare_row(const void* x, const void* norm, void* z,
+                                            unsigned char* shared, float eps) {
+  const X* from = static_cast<const X*>(x);
+  Half* to = static_cast<Half*>(z);
+  float inverse = 1.0f;
+  if (kNormed) {
+    float squares = 0.0f;
+    for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
+      const float v = read(from + k);
+      squares = fmaf(v, v, squares);
+    }
+    const float total = block_sum(squares, reinterpret_cast<float*>(shared));
+    inverse = 1.0f / sqrtf(fmaf(total, 1.0f / kK, eps));
+  }
+  for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
+    float v = read(from + k);
+    if (kNormed) v = v * inverse * static_cast<const float*>(norm)[k];
+    to[k] = kept_half(v);
+  }
+}
+
+// A block a row of x [m, K].
+template <int kK, bool kNormed, class X>
+__device__ __forceinline__ void prepare_rows(const void* x, const void* norm, void* z,
+                                             unsigned char* shared, float eps) {
+  const size_t at = size_t(blockIdx.x) * kK;
+  prepare_row<kK, kNormed, X>(static_cast<const X*>(x) + at, norm, static_cast<Half*>(z) + at,
+                              shared, eps);
+}
+
+}  // namespace wherry
+#endif

@@ -1,0 +1,98 @@
+// Weights [N, K] in the order in which the lanes of a warp multiply by them, see layout.py.
+#ifndef WHERRY_WEIGHTS
+#define WHERRY_WEIGHTS
+
+namespace wherry {
+
+constexpr int kChunk = 64;  // columns of the weight whose pieces lie together: four multiplications
+constexpr int kSteps = 4;   // multiplications of a chunk, 16 columns each
+constexpr int kRows = 16;   // of a row tile
+
+__host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int divided_up(int a, int b) { return (a + b - 1) / b; }
+
+// Parts of K that are summed up apart, in ascending order, and then added in ascending order: the
+// order of every kernel, whatever the number of tokens.
+__host__ __device__ constexpr int slices(int k) { return smaller(8, k / kChunk); }
+__device__ __forceinline__ int first_chunk(int k, int slice) {
+  return slice * (k / kChunk) / slices(k);
+}
+
+struct Piece {  // what a lane loads at a time
+  uint4 words;
+  Word scales;
+};
+
+// 4 bits, with a float16 scale for each 32 of a row. A lane's piece is its part of a chunk: a word
+// a step, and the scales of its two rows; its columns of a chunk are in one group of 32.
+template <int kN, int kK>
+struct Q4 {
+  static constexpr int kPieces = 1;  // of a chunk
+  static constexpr int kTiles = divided_up(kN, kRows);
+  static constexpr int kChunks = kK / kChunk;
+  const uint4* words;
+  const Word* scales;
+
+  __device__ __forceinline__ Q4(const void* packed, int lane)
+      : words(static_cast<const uint4*>(packed) + lane),
+        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 128 + lane / 2) {}
+
+  __device__ __forceinline__ Piece load(int tile, int chunk, int) const {
+    const size_t at = size_t(tile) * kChunks + chunk;
+    return {load_once(words + at * 32), load_once(scales + at * 16)};
+  }
+
+  // Four words of two float16, each (number - 7) * scale, rounded once.
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word w = step == 0   ? piece.words.x
+                   : step == 1 ? piece.words.y
+                   : step == 2 ? piece.words.z
+                               : piece.words.w;
+    // A float16 from 1024 on counts by ones: its low bits are an integer.
+    const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
+    const Word row = (piece.scales & 0xffffu) * 0x10001u,
+               lower_row = (piece.scales >> 16) * 0x10001u;
+    const Word zero = 0x64076407u;                              // 1031
+    const Word sixteenth = 0x2c002c00u, shifted = 0xd470d470u;  // 1 / 16; -(1024 / 16 + 7)
+    a[0] = times(minus((w & low) | magic, zero), row);
+    a[1] = times(times_plus((w & next) | magic, sixteenth, shifted), lower_row);
+    a[2] = times(minus(((w >> 8) & low) | magic, zero), row);
+    a[3] = times(times_plus(((w >> 8) & next) | magic, sixteenth, shifted), lower_row);
+  }
+};
+
+// float16. A lane's piece is its part of a step.
+template <int kN, int kK>
+struct F16 {
+  static constexpr int kPieces = kSteps;
+  static constexpr int kTiles = divided_up(kN, kRows);
+  static constexpr int kChunks = kK / kChunk;
+  const uint4* words;
+
+  __device__ __forceinline__ F16(const void* packed, int lane)
+      : words(static_cast<const uint4*>(packed) + lane) {}
+
+  __device__ __forceinline__ Piece load(int tile, int chunk, int step) const {
+    const size_t at = (size_t(tile) * kChunks + chunk) * kSteps + step;
+    return {load_once(words + at * 32), 0};
+  }
+
+  static __device__ __forceinline__ void open(const Piece& piece, int, Word (&a)[4]) {
+    a[0] = piece.words.x;
+    a[1] = piece.words.y;
+    a[2] = piece.words.z;
+    a[3] = piece.words.w;
+  }
+};
+
+// The row tile that is `r` of a warp's kRowTiles: of a gated linear, tiles of gates alternate with
+// those of what they are for.
+template <int kN, int kRowTiles, bool kGated>
+__device__ __forceinline__ int row_tile(int warp, int r) {
+  const int tile =
+      kGated ? warp * (kRowTiles / 2) + r / 2 + r % 2 * (kN / 2 / kRows) : warp * kRowTiles + r;
+  return min(tile, divided_up(kN, kRows) - 1);
+}
+
+}  // namespace wherry
+#endif
