@@ -1,6 +1,6 @@
-// A "Metal device" for TVM's run time: memory of this process. emulator.cc runs the kernels.
+// A "Metal device" for TVM's run time, or a CUDA device: memory of this process. emulator.cc runs
+// the kernels.
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/reflection/registry.h>
 #include <tvm/runtime/device_api.h>
 
 #include <cstring>
@@ -9,6 +9,14 @@
 
 namespace emulator {
 namespace {
+
+#ifdef EMULATED_CUDA
+constexpr DLDeviceType kDevice = kDLCUDA;
+constexpr const char* kName = "device_api.cuda";
+#else
+constexpr DLDeviceType kDevice = kDLMetal;
+constexpr const char* kName = "device_api.metal";
+#endif
 
 class Device final : public tvm::runtime::DeviceAPI {
  public:
@@ -33,7 +41,7 @@ class Device final : public tvm::runtime::DeviceAPI {
     if (bytes == 0) return;
     auto at = [](const void* data, size_t offset, DLDevice device) {
       void* memory = const_cast<void*>(data);
-      if (device.device_type == kDLMetal) memory = static_cast<Buffer*>(memory)->bytes.data();
+      if (device.device_type == kDevice) memory = static_cast<Buffer*>(memory)->bytes.data();
       return static_cast<char*>(memory) + offset;
     };
     std::memmove(at(to, to_offset, to_device), at(from, from_offset, from_device), bytes);
@@ -41,11 +49,12 @@ class Device final : public tvm::runtime::DeviceAPI {
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def_packed(
-      "device_api.metal", [](tvm::ffi::PackedArgs, tvm::ffi::Any* result) {
-        static tvm::runtime::DeviceAPI* device = new Device;
-        *result = static_cast<void*>(device);
-      });
+  // In the place of the real one, if there is one.
+  auto device = [](tvm::ffi::PackedArgs, tvm::ffi::Any* result) {
+    static tvm::runtime::DeviceAPI* device = new Device;
+    *result = static_cast<void*>(device);
+  };
+  tvm::ffi::Function::SetGlobal(kName, tvm::ffi::Function::FromPacked(device), true);
 }
 
 }  // namespace

@@ -1,0 +1,272 @@
+// Runs kernels as a GPU of NVIDIA's would, one thread at a time: a thread is a fibre, which yields
+// at barriers and where a warp multiplies.
+//
+// Finds what a device would answer with wrong numbers now and then: barriers that some threads of a
+// block do not reach; shared memory that is read before it is written (it starts as NaNs); copies
+// that are used before anybody waited for them (their place has NaNs until then) or by threads that
+// no barrier parts from the one that waited (the order of threads changes from block to block).
+#include "emulator.h"
+
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../metal/memory.h"
+
+namespace emulator {
+
+Extents thread_index, block_index;
+
+namespace {
+
+constexpr size_t kLanes = 32, kMostThreads = 1024, kStack = 128 << 10, kMostBlocksY = 65535;
+
+enum class State { kReady, kAtBarrier, kInWarp, kEnded };
+
+struct Copy {
+  void* to;
+  const void* from;
+};
+
+struct Fibre {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[kStack]};
+  Extents position;
+  State state;
+  int line;  // of the barrier it waits at
+  std::deque<std::vector<Copy>> copies;
+  uint32_t a[4], b[2];
+  float* sums;
+};
+
+float half_value(uint32_t word, int which) {
+  _Float16 value;
+  uint16_t bits = static_cast<uint16_t>(word >> (16 * which));
+  std::memcpy(&value, &bits, sizeof bits);
+  return static_cast<float>(value);
+}
+
+class Block {
+ public:
+  static Block& current() {
+    static Block block;
+    return block;
+  }
+
+  void run(const Kernel& kernel, void* const* buffers, const int64_t* scalars, Extents threads,
+           size_t shared_bytes, bool backwards) {
+    kernel_ = &kernel, buffers_ = buffers, scalars_ = scalars;
+    std::memset(kernel.shared, 0xff, shared_bytes);
+    start(threads);
+    while (true) {
+      bool ran = false;
+      for (size_t i = 0; i < count_; ++i) {
+        size_t at = backwards ? count_ - 1 - i : i;
+        if (fibres_[at]->state != State::kReady) continue;
+        ran = true;
+        resume(at);
+      }
+      if (!ran && !pass_barrier()) return;
+      backwards = !backwards;
+    }
+  }
+
+  Fibre& running() { return *fibres_[running_]; }
+
+  void pause(State state, int line) {
+    running().state = state;
+    running().line = line;
+    swapcontext(&running().context, &scheduler_);
+  }
+
+  void multiply(float* sums, const uint32_t* a, uint32_t b0, uint32_t b1) {
+    Fibre& own = running();
+    std::memcpy(own.a, a, sizeof own.a);
+    own.b[0] = b0, own.b[1] = b1;
+    own.sums = sums;
+    own.state = State::kInWarp;
+    size_t first = running_ / kLanes * kLanes;
+    for (size_t i = first; i < first + kLanes; ++i) {
+      if (fibres_[i]->state != State::kInWarp) {
+        pause(State::kInWarp, 0);
+        return;
+      }
+    }
+    multiply_warp(first);  // the last lane is here
+    for (size_t i = first; i < first + kLanes; ++i) fibres_[i]->state = State::kReady;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) {
+    TVM_FFI_THROW(RuntimeError) << "kernel " << kernel_->name << ": " << what;
+    throw;
+  }
+
+ private:
+  static void enter() {
+    Block& block = current();
+    block.kernel_->call(block.buffers_, block.scalars_);
+    block.running().state = State::kEnded;
+    block.running().line = 0;
+  }
+
+  void start(Extents threads) {
+    count_ = size_t{threads.x} * threads.y * threads.z;
+    while (fibres_.size() < count_) fibres_.push_back(std::make_unique<Fibre>());
+    for (size_t i = 0; i < count_; ++i) {
+      Fibre& fibre = *fibres_[i];
+      auto at = static_cast<unsigned>(i);
+      fibre.position = {at % threads.x, at / threads.x % threads.y, at / threads.x / threads.y};
+      fibre.state = State::kReady;
+      fibre.line = 0;
+      fibre.copies.assign(1, {});
+      getcontext(&fibre.context);
+      fibre.context.uc_stack.ss_sp = fibre.stack.get();
+      fibre.context.uc_stack.ss_size = kStack;
+      fibre.context.uc_link = &scheduler_;
+      makecontext(&fibre.context, enter, 0);
+    }
+  }
+
+  void resume(size_t i) {
+    running_ = i;
+    thread_index = fibres_[i]->position;
+    swapcontext(&scheduler_, &fibres_[i]->context);
+    Fibre& fibre = *fibres_[i];
+    if (fibre.state != State::kEnded) return;
+    for (const auto& batch : fibre.copies) {
+      if (!batch.empty()) refuse("a thread ends before its copies");
+    }
+  }
+
+  // Whether there is one; all threads or none stand there.
+  bool pass_barrier() {
+    for (size_t i = 0; i < count_; ++i) {
+      Fibre &fibre = *fibres_[i], &first = *fibres_[0];
+      if (fibre.state != first.state || fibre.line != first.line || fibre.state == State::kInWarp) {
+        refuse("thread 0 waits at line " + std::to_string(first.line) + " and thread " +
+               std::to_string(i) + " at line " + std::to_string(fibre.line) +
+               " (or at a multiplication): not all threads come there");
+      }
+    }
+    if (fibres_[0]->state == State::kEnded) return false;
+    for (size_t i = 0; i < count_; ++i) fibres_[i]->state = State::kReady;
+    return true;
+  }
+
+  void multiply_warp(size_t first) {
+    float a[16][16], b[16][8];
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const Fibre& fibre = *fibres_[first + lane];
+      size_t group = lane / 4, place = lane % 4;
+      for (int i = 0; i < 2; ++i) {
+        for (int word = 0; word < 4; ++word) {
+          a[group + word % 2 * 8][place * 2 + i + word / 2 * 8] = half_value(fibre.a[word], i);
+        }
+        for (int word = 0; word < 2; ++word) {
+          b[place * 2 + i + word * 8][group] = half_value(fibre.b[word], i);
+        }
+      }
+    }
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      float* sums = fibres_[first + lane]->sums;
+      for (size_t i = 0; i < 4; ++i) {
+        size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (size_t k = 0; k < 16; ++k) sums[i] += a[row][k] * b[k][column];  // products are exact
+      }
+    }
+  }
+
+  const Kernel* kernel_ = nullptr;
+  void* const* buffers_ = nullptr;
+  const int64_t* scalars_ = nullptr;
+  std::vector<std::unique_ptr<Fibre>> fibres_;
+  size_t count_ = 0;
+  size_t running_ = 0;
+  ucontext_t scheduler_;
+};
+
+[[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {
+  TVM_FFI_THROW(ValueError) << "kernel " << kernel.name << " " << what;
+  throw;
+}
+
+void check(const Kernel& kernel, const int64_t* extents) {
+  size_t threads = static_cast<size_t>(extents[3] * extents[4] * extents[5]);
+  if (threads == 0 || threads > kMostThreads || threads % kLanes != 0) {
+    refuse(kernel, "has blocks of " + std::to_string(threads) + " threads");
+  }
+  if (static_cast<size_t>(extents[6]) > kernel.most_shared) {
+    refuse(kernel, "takes " + std::to_string(extents[6]) + " bytes of shared memory");
+  }
+  if (extents[0] < 1 || extents[1] < 1 || static_cast<size_t>(extents[1]) > kMostBlocksY) {
+    refuse(kernel,
+           "has a grid of " + std::to_string(extents[0]) + " x " + std::to_string(extents[1]));
+  }
+}
+
+void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
+  int count = kernel.buffers + kernel.scalars;
+  if (args.size() != count + kernel.axis_count) {
+    refuse(kernel, "was called with " + std::to_string(args.size()) + " values");
+  }
+  std::vector<void*> buffers;
+  for (int i = 0; i < kernel.buffers; ++i) {
+    buffers.push_back(static_cast<Buffer*>(args[i].cast<void*>())->bytes.data());
+  }
+  std::vector<int64_t> scalars;
+  for (int i = kernel.buffers; i < count; ++i) scalars.push_back(args[i].cast<int64_t>());
+  int64_t extents[7] = {1, 1, 1, 1, 1, 1, 0};
+  for (int i = 0; i < kernel.axis_count; ++i) {
+    extents[kernel.axes[i]] = args[count + i].cast<int64_t>();
+  }
+  check(kernel, extents);
+  auto at = [&](int i) { return static_cast<unsigned>(extents[i]); };
+  unsigned blocks = 0;
+  for (unsigned y = 0; y < at(1); ++y) {
+    for (unsigned x = 0; x < at(0); ++x) {
+      block_index = {x, y, 0};
+      Block::current().run(kernel, buffers.data(), scalars.data(), {at(3), at(4), at(5)},
+                           static_cast<size_t>(extents[6]), ++blocks % 2 == 0);
+    }
+  }
+}
+
+}  // namespace
+
+void sync_block(int line) { Block::current().pause(State::kAtBarrier, line); }
+
+void multiply_add(float* sums, const uint32_t* a, uint32_t b0, uint32_t b1) {
+  Block::current().multiply(sums, a, b0, b1);
+}
+
+void start_copy(void* to, const void* from) {
+  auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
+  if (!aligned(to) || !aligned(from)) Block::current().refuse("a copy is not aligned");
+  std::memset(to, 0xff, 16);
+  Block::current().running().copies.back().push_back({to, from});
+}
+
+void end_batch_of_copies() { Block::current().running().copies.emplace_back(); }
+
+void wait_for_copies(int batches) {
+  auto& copies = Block::current().running().copies;  // the last batch is not ended
+  while (copies.size() > static_cast<size_t>(batches) + 1) {
+    for (const Copy& copy : copies.front()) std::memcpy(copy.to, copy.from, 16);
+    copies.pop_front();
+  }
+}
+
+}  // namespace emulator
+
+int cuda_launch(const emulator::Kernel* kernel, const void* args, int count) {
+  TVM_FFI_SAFE_CALL_BEGIN();
+  emulator::launch(*kernel, {static_cast<const tvm::ffi::AnyView*>(args), count});
+  TVM_FFI_SAFE_CALL_END();
+}

@@ -1,0 +1,100 @@
+// What our kernels, and those that TVM generates for us, use of CUDA C++, as C++ for g++.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "../emulator.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#define threadIdx emulator::thread_index
+#define blockIdx emulator::block_index
+#define __syncthreads() emulator::sync_block(__LINE__)
+
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct float2 {
+  float x, y;
+};
+
+using std::copysign;
+using std::signbit;
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a < b ? b : a; }
+template <class T>
+T __ldg(const T* from) {
+  return *from;
+}
+
+// In the place of instructions.cuh.
+#define WHERRY_INSTRUCTIONS
+namespace wherry {
+
+using Word = unsigned int;
+struct Half {
+  unsigned short bits;
+};
+
+using emulator::end_batch_of_copies;
+using emulator::start_copy;
+
+template <int kBatches>
+void wait_for_copies() {
+  emulator::wait_for_copies(kBatches);
+}
+
+inline void multiply_add(float (&sums)[4], const Word (&a)[4], Word b0, Word b1) {
+  emulator::multiply_add(sums, a, b0, b1);
+}
+
+inline uint4 load_once(const uint4* from) { return *from; }
+inline Word load_once(const Word* from) { return *from; }
+
+inline float as_float(Half x) {
+  _Float16 value;
+  std::memcpy(&value, &x, sizeof value);
+  return static_cast<float>(value);
+}
+inline unsigned short nearest_half(float x) {
+  _Float16 value = static_cast<_Float16>(x);
+  unsigned short bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+template <class F>
+Word both(Word a, Word b, Word c, F f) {
+  Word result = 0;
+  for (int i = 0; i < 2; ++i) {
+    auto part = [&](Word w) { return as_float({static_cast<unsigned short>(w >> (16 * i))}); };
+    result |= Word{nearest_half(f(part(a), part(b), part(c)))} << (16 * i);
+  }
+  return result;
+}
+// In float32 each is exact but the last, whose numbers here are too: the conversion alone rounds.
+inline Word minus(Word a, Word b) {
+  return both(a, b, 0, [](float x, float y, float) { return x - y; });
+}
+inline Word times(Word a, Word b) {
+  return both(a, b, 0, [](float x, float y, float) { return x * y; });
+}
+inline Word times_plus(Word a, Word b, Word c) {
+  return both(a, b, c, [](float x, float y, float z) { return std::fma(x, y, z); });
+}
+
+}  // namespace wherry

@@ -1,0 +1,109 @@
+"""Linears on tensor cores as machine code: what NVIDIA's assembler says of registers and spills."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from wherry.targets.cuda_toolchain import fatbin_command
+from wherry.targets.kernels import FusedLinearSpec
+from wherry.targets.kernels.gpu import tensor_cores
+from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores.linear import source as own_source
+
+from ..support import cuda
+from .test_cuda import nvcc as nvcc
+
+pytestmark = pytest.mark.cpu
+REGISTERS = 65536  # of a multiprocessor, all that are known
+GIVEN = re.compile(
+    r"entry function '(\w+)' for '(sm_\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+    r"(\d+) bytes spill loads.*?Used (\d+) registers",
+    re.S,
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the assembler gave a kernel."""
+
+    kernel: str
+    code: str
+    stack: int  # bytes
+    spilled: int  # bytes, stored and loaded
+    registers: int
+    threads: int  # of a block
+
+
+def assembled(func, nvcc, codes, folder):
+    """Of each kernel and GPU; all from one PTX, as libraries have them."""
+    text = cuda.source(func)
+    path = folder / "kernels.cu"
+    path.write_text(text)
+    command = [*fatbin_command(codes, nvcc), "-Xptxas=-v", "-o", str(folder / "out"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    threads = dict(
+        (name, int(n)) for n, name in re.findall(r"__launch_bounds__\((\d+)\) (\w+)\(", text)
+    )
+    found = [
+        Given(name, code, int(stack), int(stores) + int(loads), int(registers), threads[name])
+        for name, code, stack, stores, loads, registers in GIVEN.findall(done.stderr)
+    ]
+    assert len(found) == len(threads) * len(codes), done.stderr
+    return found
+
+
+def spec_of(n, k, scheme, **more):
+    scale_dtype = "float16" if scheme == "q4" else None
+    floats = {"x_dtype": "float16"} | more
+    return FusedLinearSpec(
+        out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype, **floats
+    )
+
+
+def check(func, nvcc, codes, folder):
+    given = assembled(func, nvcc, codes, folder)
+    assert not [g for g in given if g.stack or g.spilled], given
+    assert not [g for g in given if g.registers * g.threads > REGISTERS], given
+    for g in given:
+        print(g.code, g.kernel, g.registers, "registers,", g.threads, "threads")
+    return given
+
+
+# Llama-3.1-8B's; the first by day.
+SHAPES = {
+    "o": spec_of(4096, 4096, "q4", residual=True),
+    "qkv": spec_of(6144, 4096, "q4", norm_eps=1e-5, x_dtype="float32", y_dtype="float16"),
+    "gate_up": spec_of(
+        28672, 4096, "q4", norm_eps=1e-5, gated=True, x_dtype="float32", y_dtype="float16"
+    ),
+    "down": spec_of(4096, 14336, "q4", residual=True),
+    "o of floats": spec_of(4096, 4096, "f16", residual=True),
+    "gate_up of floats": spec_of(
+        28672, 4096, "f16", norm_eps=1e-5, gated=True, x_dtype="float32", y_dtype="float16"
+    ),
+}
+
+
+def test_one_gpu(nvcc, tmp_path):
+    given = check(tensor_cores.fused_linear(SHAPES["o"]).compute, nvcc, ("sm_90",), tmp_path)
+    # What reads weights for one row: two blocks share a multiprocessor.
+    assert min(g.registers for g in given) <= REGISTERS // (2 * 256)
+    text = (tmp_path / "kernels.cu").read_text()
+    assert text.count("#define WHERRY_MANY_ROWS") >= 1 and "wherry::many_rows<" in text
+    assert "mma.sync.aligned.m16n8k16" in own_source()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", SHAPES)
+def test_all_gpus(nvcc, tmp_path, name):
+    codes = ("sm_80", "sm_90", "sm_100", "sm_120")
+    check(tensor_cores.fused_linear(SHAPES[name]).compute, nvcc, codes, tmp_path)
+
+
+def test_packing_spills_nothing(nvcc, tmp_path):
+    check(layout.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)

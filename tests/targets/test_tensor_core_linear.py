@@ -1,0 +1,201 @@
+"""Linears on NVIDIA's tensor cores: their CUDA C++, run by an emulator, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
+from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many, Plan
+
+from ..support.builders import builder
+from .test_cpu_linear import portable
+from .test_fused_linear import expected
+
+LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
+KERNELS = GpuKernels(LIMITS, {})
+SCHEMES = [("q4", "float16"), ("f16", None)]
+SINGLE, HALF = "float32", "float16"
+ROWS = 75  # more than a tile of every kernel
+
+
+@pytest.fixture(scope="module")
+def build():
+    return builder("cuda")
+
+
+def numpy_layout(stored, n, k, scheme):
+    """The packed tensor, element by element as layout.py's text has it."""
+    tiles, chunks = -(-n // 16), k // 64
+    at = np.indices((tiles, chunks, 4, 32, 4, 2)).reshape(6, -1)
+    tile, chunk, step, lane, pair, odd = at
+    row = tile * 16 + lane // 4 + pair % 2 * 8
+    column = chunk * 64 + lane % 4 * 16 + step * 4 + pair // 2 * 2 + odd
+    there, row = row < n, np.minimum(row, n - 1)
+    if scheme == "f16":
+        values = np.where(there, stored[0].view("uint16")[row, column], 0).astype("uint32")
+        return (values.reshape(-1, 2) << np.array([0, 16], "uint32")).sum(-1, dtype="uint32")
+    words, scales = stored
+    nibbles = words[row, column // 8] >> (column % 8 * 4).astype("uint32") & 15
+    nibbles = np.where(there, nibbles, 7).astype("uint32") << (4 * (pair + 4 * odd)).astype(
+        "uint32"
+    )
+    packed = nibbles.reshape(tiles, chunks, 4, 32, 8).sum(-1, dtype="uint32")
+    tile, chunk, row, group, half = np.indices((tiles, chunks, 8, 2, 2)).reshape(5, -1)
+    row = tile * 16 + row + half * 8
+    bits = scales.view("uint16")[np.minimum(row, n - 1), chunk * 2 + group]
+    bits = np.where(row < n, bits, 0).astype("uint32") << (16 * half).astype("uint32")
+    pairs = bits.reshape(-1, 2).sum(-1, dtype="uint32")
+    return np.concatenate([packed.transpose(0, 1, 3, 2).ravel(), pairs])
+
+
+@pytest.mark.parametrize(("scheme", "scale_dtype"), SCHEMES)
+def test_weights_and_the_embedding_that_shares_them(build, scheme, scale_dtype):
+    n, k = 40, 192  # the last row tile has 8 rows
+    stored, table = portable(np.random.default_rng(1), n, k, scheme, scale_dtype)
+    spec = LinearSpec(out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype)
+    empty = np.full(layout.size(spec), 77, "uint32")
+    packed = build(layout.pack(spec))(*stored, empty)[-1]
+    assert np.array_equal(packed, numpy_layout(stored, n, k, scheme))
+    tokens = np.array([0, n - 1, 9, 17, 17, 24], "int32")
+    own = EmbeddingSpec(vocab=n, dim=k, scheme=scheme, scale_dtype=scale_dtype)
+    y = build(KERNELS.embedding(own))(tokens, packed, np.full((6, k), np.nan, "float32"))[-1]
+    assert np.array_equal(y, table[tokens])
+
+
+def by_float16(scheme, weight):
+    """The weight that is multiplied by."""
+    return weight.astype("float16").astype("float64") if scheme == "q4" else weight
+
+
+CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual, dtypes of x and y
+    "4 bits": (40, 1152, "q4", "float16", False, False, False, HALF, SINGLE),
+    "4 bits, norm and gate": (2 * 48, 640, "q4", "float16", True, True, False, SINGLE, HALF),
+    "floats, residual": (90, 320, "f16", None, False, False, True, HALF, SINGLE),
+    "floats, gate": (2 * 16, 64, "f16", None, False, True, False, SINGLE, HALF),
+    "4 bits, residual": (300, 576, "q4", "float16", False, False, True, HALF, SINGLE),
+    "floats, norm": (33, 704, "f16", None, True, False, False, SINGLE, HALF),
+}
+BY_NIGHT = ("floats, gate", "4 bits, residual", "floats, norm")
+# Of the root mean square of y: what float16 costs, and what is left where all of it is known.
+BOUND = {SINGLE: 4e-4, HALF: 6e-4}
+REST = {SINGLE: 2e-6, HALF: 4e-4}
+
+
+def plan_of(spec):
+    """All kernels, with fewer rows than they are for."""
+    usual = Plan.of(spec)
+    rows = ((1,) if usual.few[0][1].normed else ()) + (5, 13, 40)
+    few = [(most, own) for most, (_, own) in zip(rows, usual.few, strict=True)]
+    return Plan(tuple(few), Many(2, 4, 4, 3), usual.slices)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.nightly if c in BY_NIGHT else ()) for c in CASES]
+)
+def test_fused_linear(build, case):
+    n, k, scheme, scale_dtype, normed, gated, residual, x_dtype, y_dtype = CASES[case]
+    rng = np.random.default_rng(n + k)
+    spec = FusedLinearSpec(
+        out_features=n,
+        in_features=k,
+        scheme=scheme,
+        scale_dtype=scale_dtype,
+        norm_eps=1e-5 if normed else None,
+        gated=gated,
+        residual=residual,
+        x_dtype=x_dtype,
+        y_dtype=y_dtype,
+    )
+    kernel = tensor_cores.fused_linear(spec, plan_of(spec))
+    compute = build(kernel.compute)
+    stored, weight = portable(rng, n, k, scheme, scale_dtype)
+    packed = numpy_layout(stored, n, k, scheme)
+    x = rng.standard_normal((ROWS, k)).astype(x_dtype)
+    norm = rng.uniform(0.5, 2, k).astype("float32")
+    r = rng.standard_normal((ROWS, spec.width)).astype("float32")
+    ((shape, _),) = kernel.scratch
+
+    def run(rows):
+        y = np.full((len(rows), spec.width), np.nan, y_dtype)
+        z = np.full([len(rows) if d == "m" else d for d in shape], np.nan, "float16")
+        inputs = [x[rows], *([norm] if normed else []), packed, *([r[rows]] if residual else [])]
+        *_, y, z = compute(*inputs, y, z)
+        return y, z if shape[0] == "m" else x[rows]
+
+    def error(y, exact):
+        return np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2))
+
+    y, z = run(np.arange(ROWS))
+    assert error(y, expected(spec, x, weight, norm, r)) < BOUND[y_dtype]
+    # With z as it was multiplied: nothing but the order of the sums is left.
+    bare = FusedLinearSpec.from_json(
+        spec.to_json().replace('"norm_eps": 1e-05', '"norm_eps": null')
+    )
+    assert error(y, expected(bare, z, by_float16(scheme, weight), norm, r)) < REST[y_dtype]
+    # One row, a few and many go to different kernels: the same bits.
+    for some in ([3], [0, 69, 5], range(60, 72), range(40), rng.permutation(ROWS)):
+        assert np.array_equal(run(np.array(some))[0], y[np.array(some)])
+
+
+def test_large_numbers(build):
+    """A row that float16 cannot hold is held at its largest number; a NaN stays in its own row."""
+    spec = FusedLinearSpec(
+        out_features=16, in_features=64, scheme="f16", scale_dtype=None, y_dtype="float16"
+    )
+    kernel = tensor_cores.fused_linear(spec)
+    x = np.zeros((4, 64), "float32")
+    x[0, 0], x[1, 1], x[2, 2], x[3, :3] = 1e6, np.nan, -1e-6, (np.inf, 1, 1)
+    weight = np.zeros((16, 64), "float16")
+    weight[:, 0], weight[:, 1], weight[:, 2] = 2.0, 1.0, 1.0
+    packed = numpy_layout([weight], 16, 64, "f16")
+    empty = np.full((4, 16), np.nan, "float16")
+    y, z = build(kernel.compute)(x, packed, empty, np.zeros((4, 64), "float16"))[-2:]
+    assert z[0, 0] == 65504 and z[2, 2] == 0 and np.isinf(z[3, 0])
+    assert np.array_equal(y[[0, 2]], np.repeat(np.float16([[65504], [0]]), 16, 1))
+    assert np.isnan(y[1]).all() and np.isinf(y[3]).all()
+
+
+def test_what_has_tensor_cores():
+    fits = {"out_features": 48, "in_features": 128, "scheme": "q4", "scale_dtype": "float16"}
+    portable_limits = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152)
+    for change, whether in (
+        ({}, True),
+        ({"scale_dtype": "float32"}, False),
+        ({"scheme": "q8"}, False),
+        ({"scheme": "f32", "scale_dtype": None}, False),
+        ({"scheme": "f16", "scale_dtype": None}, True),
+        ({"in_features": 96}, False),
+        ({"gated": True}, False),  # 24 columns are no row tiles
+        ({"gated": True, "out_features": 64}, True),
+    ):
+        spec = FusedLinearSpec(**(fits | change))
+        assert (KERNELS.fused_linear(spec).pack is not None) == whether, change
+        assert GpuKernels(portable_limits, {}).fused_linear(spec).pack is None
+
+
+@pytest.mark.parametrize(
+    ("n", "gated", "rows", "many"),
+    [
+        (4096, False, 320, False),  # 16 blocks across: tiles of tokens have to be several
+        (4096, False, 321, True),
+        (28672, True, 32, False),
+        (28672, True, 65, True),
+        (128256, False, 33, True),
+    ],
+)
+def test_plans(n, gated, rows, many):
+    spec = FusedLinearSpec(
+        out_features=n, in_features=4096, scheme="q4", scale_dtype="float16", gated=gated
+    )
+    plan = Plan.of(spec)
+    assert (rows > plan.few[-1][0]) == many
+    assert [most for most, _ in plan.few] == sorted(most for most, _ in plan.few)
+    largest = max(few.shared_bytes(spec, plan.slices) for _, few in plan.few)
+    assert max(largest, plan.many.shared_bytes()) <= LIMITS.shared_memory_bytes
+    if gated:
+        assert all(few.row_tiles % 2 == 0 for _, few in plan.few) and isinstance(
+            plan.few[0][1], Few
+        )
