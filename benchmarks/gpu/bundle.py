@@ -44,11 +44,10 @@ LARGE = (
 )
 FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
 KERNEL_TESTS = (
-    "device_kernels paged_attention fused_linear qkv_attention candidates activations".split()
-)
-
-
-KERNEL_NAMES = "vulkan"
+    "device_kernels paged_attention fused_linear qkv_attention candidates activations "
+    "tensor_core_linear"
+).split()
+KERNEL_NAMES = "vulkan or tensor_core"
 
 
 def _site(out: Path, device: str, python: str) -> None:
@@ -85,7 +84,7 @@ def _site(out: Path, device: str, python: str) -> None:
 
 
 def _kernels(out: Path, target: str) -> None:
-    """Every kernel that the tests run on this machine's Vulkan device."""
+    """Every kernel that tests run on this machine's Vulkan device, or emulate for CUDA alone."""
     tests = [f"tests/targets/test_{name}.py" for name in KERNEL_TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-k", KERNEL_NAMES, *tests]
     command += ["--record-kernels", str(out), "--record-target", target]
