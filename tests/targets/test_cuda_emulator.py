@@ -1,0 +1,64 @@
+"""The emulator of CUDA finds what would be wrong on a GPU: mistakes made on purpose."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import FusedLinearSpec
+from wherry.targets.kernels.gpu import tensor_cores
+from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many, Plan
+
+from ..support import cuda
+from .test_cpu_linear import portable
+from .test_tensor_core_linear import numpy_layout
+
+linear = import_module("wherry.targets.kernels.gpu.tensor_cores.linear")
+WAIT, BARRIER = "wait_for_copies<kStages - 2>();", "__syncthreads();"
+FEW, MANY, LANES = 2, 9, "if (lane < 16) "
+SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
+PLAN = Plan(few=((FEW, Few(1, 1)),), many=Many(2, 1, 2, 3), slices=4)
+BOTH = (FEW, MANY)
+MISTAKES = {  # what is written in the place of what, and with how many rows that shows
+    "none": ("", "", ()),
+    "nobody waits for copies": (WAIT, "", (MANY,)),
+    "copies are waited for too late": (WAIT, "wait_for_copies<kStages - 1>();", (MANY,)),
+    "no barrier after the copies": (f"{WAIT}\n      {BARRIER}", WAIT, (MANY,)),
+    "no barrier before the sums": (f"  {BARRIER}\n  auto total", "  auto total", (FEW,)),
+    "a barrier for some": (f"{WAIT}\n      {BARRIER}", f"{WAIT} {LANES}{BARRIER}", (MANY,)),
+    "a multiplication by some": (
+        "              multiply_add",
+        f"{LANES} multiply_add",
+        (FEW, MANY),
+    ),
+    "another unit of a token": ("(unit ^ (unit / 8 % 2))", "unit", (MANY,)),
+    "a slice that begins early": ("slice * (k / kChunk)", "slice * (k / kChunk - 1)", BOTH),
+}
+BY_DAY = ("no barrier after the copies",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(m, marks=() if m in BY_DAY else pytest.mark.nightly) for m in MISTAKES]
+)
+def test_a_mistake_is_found(monkeypatch, name):
+    old, new, shown = MISTAKES[name]
+    right = linear.source()
+    assert old in right
+    monkeypatch.setattr(linear, "source", lambda: right.replace(old, new) if old else right)
+    compute = cuda.build(tensor_cores.fused_linear(SPEC, PLAN).compute)
+    rng = np.random.default_rng(5)
+    stored, weight = portable(rng, 48, 256, "f16", None)
+    packed = numpy_layout(stored, 48, 256, "f16")
+
+    def wrong(rows):
+        x = rng.standard_normal((rows, 256)).astype("float16")
+        empty = np.full((rows, 48), np.nan, "float32")
+        try:
+            y = compute(x, packed, empty, np.zeros(1, "float16"))[-2]
+        except RuntimeError:
+            return True
+        return not np.allclose(y, x.astype("float64") @ weight.T.astype("float64"), atol=1e-3)
+
+    assert tuple(rows for rows in (FEW, MANY) if wrong(rows)) == shown
