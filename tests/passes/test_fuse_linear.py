@@ -3,6 +3,7 @@
 from tvm import relax
 
 from wherry.passes.fuse_linear import FuseLinear
+from wherry.tags import PACK
 
 from .fused import Target, calls, function, specs
 
@@ -78,3 +79,16 @@ def test_what_the_target_has_not_stays():
     nothing = FuseLinear(Target())(before())
     assert [op for op, _, _ in calls(nothing)] == ["rms_norm", "linear", "swiglu", "linear", "add"]
     assert [spec["out"] for spec in specs(nothing, "linear")] == [16, 8]
+
+
+def test_weights_of_a_layout_of_their_own_are_packed_once_each():
+    packed = {"packed": ((32,), "uint32"), "pack": function(), "scratch": SCRATCH}
+    mod = FuseLinear(Target(fused_linear=packed))(before())
+    found = calls(mod)
+    assert [(op, args) for op, args, _ in found] == [
+        ("pack_linear", ["first"]),  # one function of weights alone, because their shape is one
+        ("fused_linear", ["x", "w", "pack_linear"]),
+        ("pack_linear", ["second"]),
+        ("fused_linear", ["fused_linear[0]", "pack_linear", "r"]),
+    ]
+    assert PACK in mod["pack_linear"].attrs
