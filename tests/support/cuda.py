@@ -71,6 +71,7 @@ def as_cplusplus(code: DeviceCode) -> str:
     text = re.sub(
         r"EXTERN_SHARED[^;]*?(\w+) (\w+)\[\];", r"\1* \2 = (\1*)given_shared_memory;", text
     )
+    text = re.sub(r"__shared__ (alignas\(\d+\)) ", r"\1 __shared__ ", text)  # as g++ has it
     places = {name: i for i, name in enumerate([*AXES, DYNAMIC])}
     lines = ["#include <cuda.h>", '#include "kernel.h"', text]
     for name, tags in code.launches.items():
@@ -89,7 +90,7 @@ def load(blob: bytes) -> tvm.runtime.Module:
 
 
 @contextmanager
-def _without_driver() -> Iterator[None]:
+def loaded_by_emulator() -> Iterator[None]:
     """TVM keeps the source, and loads it with the emulator."""
     name, kind = "TVM_COMPILE_FORCE_FALLBACK", "ffi.Module.load_from_bytes.cuda"
     before = tvm_ffi.get_global_func(kind, allow_missing=True)
@@ -107,7 +108,7 @@ def source(func: PrimFunc) -> str:
     """CUDA C++ of a kernel."""
     module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
     target = Target(dict(find("cuda:sm_80").device), host={"kind": "llvm"})
-    with _without_driver():
+    with loaded_by_emulator():
         return device_sources(tvm.compile(module, target=target).mod)["cu"]
 
 
@@ -117,7 +118,7 @@ def build(func: PrimFunc) -> Callable[..., list[np.ndarray]]:
     module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
     preset = find("cuda:sm_80")
     target = Target(dict(preset.device), host={"kind": "llvm"})
-    with _without_driver(), tempfile.TemporaryDirectory() as scratch:
+    with loaded_by_emulator(), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "kernel.so"
         tvm.compile(module, target=target).export_library(str(path))
         kernel = tvm.runtime.load_module(str(path))["kernel"]

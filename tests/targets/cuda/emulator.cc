@@ -18,8 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "../metal/memory.h"
-
 namespace emulator {
 
 Extents thread_index, block_index;
@@ -218,7 +216,7 @@ void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   }
   std::vector<void*> buffers;
   for (int i = 0; i < kernel.buffers; ++i) {
-    buffers.push_back(static_cast<Buffer*>(args[i].cast<void*>())->bytes.data());
+    buffers.push_back(args[i].cast<void*>());
   }
   std::vector<int64_t> scalars;
   for (int i = kernel.buffers; i < count; ++i) scalars.push_back(args[i].cast<int64_t>());

@@ -14,7 +14,7 @@
 #define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define threadIdx emulator::thread_index
 #define blockIdx emulator::block_index
 #define __syncthreads() emulator::sync_block(__LINE__)
@@ -34,8 +34,14 @@ struct float2 {
 
 using std::copysign;
 using std::signbit;
-inline int min(int a, int b) { return a < b ? a : b; }
-inline int max(int a, int b) { return a < b ? b : a; }
+#define CUDA_ORDER(type)                                    \
+  inline type min(type a, type b) { return b < a ? b : a; } \
+  inline type max(type a, type b) { return a < b ? b : a; }
+CUDA_ORDER(float)
+CUDA_ORDER(int)
+CUDA_ORDER(unsigned)
+CUDA_ORDER(std::int64_t)
+#undef CUDA_ORDER
 template <class T>
 T __ldg(const T* from) {
   return *from;

@@ -1,0 +1,36 @@
+"""Tiny models compiled for CUDA, whole: their kernels run by the emulator, through the engine."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.gpu import replay
+from benchmarks.gpu.record import record_models
+
+from wherry.targets import cuda_toolchain
+
+from ..support import cuda
+from .test_cuda import nvcc as nvcc
+
+pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # half a minute each
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"),
+    [
+        ("llama-tied", "q4f16_1"),
+        ("llama", "q0f16"),
+        ("qwen3", "q4f16_1"),
+        ("llama-mha-biases", "q4f16_1"),
+    ],
+)
+def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
+    """Logarithms as transformers has them, and the same bits in a batch; as with a GPU."""
+    monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+    monkeypatch.setenv("WHERRY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("wherry.runtime.load.loading.open_runtime", lambda kind: None)
+    record_models(tmp_path, "cuda:sm_80", [name], quant)
+    folder = tmp_path / f"{name}-{quant}"
+    cuda.device()
+    with cuda.loaded_by_emulator():
+        found = replay.model(folder, "cuda")
+    assert found["ok"], found
