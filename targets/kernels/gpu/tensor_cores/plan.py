@@ -71,10 +71,11 @@ class Plan:
         across = -(-spec.out_features // rows_a_block)
         most_few = many.token_tiles * TOKENS * (-(-_ENOUGH_BLOCKS // across) - 1)
         slices = min(_MOST_SLICES, spec.in_features // CHUNK)
-        one = Few(row_tiles, 1, ahead=8, normed=True)
+        ahead = 8 // row_tiles  # so that two blocks share the registers of a multiprocessor
+        one = Few(row_tiles, 1, ahead, normed=True)
         few = (
             *([(1, one)] if one.can_norm(spec, slices) else []),
-            (8, Few(row_tiles, 1, ahead=8)),
+            (8, Few(row_tiles, 1, ahead)),
             (16, Few(row_tiles, 2)),
             (max(32, most_few), Few(2, 4)),
         )
