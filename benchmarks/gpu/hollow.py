@@ -51,4 +51,5 @@ def compile_hollow(
         deployment=deployment,
         name=out.name,
         key="hollow",
+        linked="hollow",
     )
