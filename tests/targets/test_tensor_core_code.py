@@ -112,5 +112,6 @@ def test_all_gpus(nvcc, tmp_path, name):
     check(tensor_cores.fused_linear(SHAPES[name]).compute, nvcc, codes, tmp_path)
 
 
+@pytest.mark.nightly
 def test_packing_spills_nothing(nvcc, tmp_path):
     check(layout.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)
