@@ -37,7 +37,8 @@ class App:
     """The program, and what it says of each request."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        options = {"runtime": str(runtime()), **options}
+        # One thread: those of a pool look for work for some time before they end with their engine.
+        options = {"runtime": str(runtime()), "threads": 1, **options}
         self._process = subprocess.Popen(
             [str(BUILD / "wherry_app_lines"), str(folder), json.dumps(options)],
             stdin=subprocess.PIPE,
