@@ -117,7 +117,7 @@ TEST(errors_have_a_status_and_a_text_of_their_thread) {
            WHERRY_NOT_FOUND);
   CHECK_EQ(wherry_model_load("m", "w", "gpu", nullptr, &model), WHERRY_INVALID_ARGUMENT);
   CHECK_EQ(wherry_model_load("m", "w", "cpu", "[]", &model), WHERRY_INVALID_ARGUMENT);
-  CHECK_EQ(wherry_model_load("system:none_", "w", "cpu", nullptr, &model), WHERRY_INCOMPATIBLE);
+  CHECK_EQ(wherry_model_load("system:none_", "w", "cpu", nullptr, &model), WHERRY_NOT_FOUND);
   testing::TemporaryFolder folder;
   std::string text_file = folder.write("m.so", "not a library");
   CHECK_EQ(wherry_model_load(text_file.c_str(), "w", "cpu", nullptr, &model), WHERRY_INCOMPATIBLE);
