@@ -14,7 +14,7 @@ from wherry.runtime.text.token_cover import token_cover
 from wherry.runtime.text.tokenizer import Tokenizer, TooManyTokens
 
 from . import small_tokenizers as small
-from .test_detokenizer import random_text
+from .text_streams import random_text
 
 
 def composing() -> Backend:
