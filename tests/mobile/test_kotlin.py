@@ -43,6 +43,8 @@ def checks(jars, classes, bridge, demo):
         java = ["java", "-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
         # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
         kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so")}
+        # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
+        kept["MALLOC_ARENA_MAX"] = "1"
         said = run([*java, "-cp", f"{classes}:{jars}", "ChecksKt", demo, options, *cases], env=kept)
         assert "FATAL ERROR in native method" not in said
         # -Xcheck:jni warns of exceptions that nobody asked for, and of references that pile up.
