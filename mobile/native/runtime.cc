@@ -6,27 +6,34 @@
 
 #include <string>
 
-#include "src/ffi/backtrace.cc"
+// What these register is for Python: here nobody looks for it by name, and the code goes.
+#pragma push_macro("TVM_FFI_STATIC_INIT_BLOCK")
+#undef TVM_FFI_STATIC_INIT_BLOCK
+#define TVM_FFI_STATIC_INIT_BLOCK() \
+  [[maybe_unused]] static void TVM_FFI_STR_CONCAT(not_registered, __COUNTER__)()
 #include "src/ffi/container.cc"
+#include "src/ffi/extra/json_parser.cc"
+#include "src/ffi/extra/json_writer.cc"
+#include "src/ffi/extra/module.cc"
+#include "src/ffi/function.cc"
+#include "src/ffi/tensor.cc"
+#include "src/runtime/device_api.cc"
+#include "src/runtime/file_utils.cc"
+#pragma pop_macro("TVM_FFI_STATIC_INIT_BLOCK")
+
+#include "src/ffi/backtrace.cc"
 #include "src/ffi/custom_allocator.cc"
 #include "src/ffi/dtype.cc"
 #include "src/ffi/error.cc"
 #include "src/ffi/extra/env_c_api.cc"
 #include "src/ffi/extra/env_context.cc"
-#include "src/ffi/extra/json_parser.cc"
-#include "src/ffi/extra/json_writer.cc"
 #include "src/ffi/extra/library_module.cc"
 #include "src/ffi/extra/library_module_dynamic_lib.cc"
 #include "src/ffi/extra/library_module_system_lib.cc"
-#include "src/ffi/extra/module.cc"
-#include "src/ffi/function.cc"
 #include "src/ffi/init_once.cc"
 #include "src/ffi/object.cc"
-#include "src/ffi/tensor.cc"
 // The run time
 #include "src/runtime/cpu_device_api.cc"
-#include "src/runtime/device_api.cc"
-#include "src/runtime/file_utils.cc"
 #include "src/runtime/memory/memory_manager.cc"
 #include "src/runtime/tensor.cc"
 #include "src/runtime/thread_pool.cc"

@@ -158,6 +158,7 @@ def test_what_does_not_go_together(tmp_path, words, said):
 LINUX = ("linux-x86_64", "linux-aarch64")
 SYSROOT = "/usr/aarch64-linux-gnu"
 HERE = Path(__file__).parent
+LARGEST = {"aarch64": 3_000_000, "x86_64": 3_300_000}  # bytes of the shared library
 REQUEST = {
     "messages": [{"role": "user", "content": "Tell me a story about a fox. 🦊"}],
     "temperature": 0,
@@ -234,7 +235,7 @@ def test_programs_link_a_package_and_answer(linux, tmp_path):
         refusal, left = done.stderr.splitlines()
         assert refusal.startswith("-2: /none is no compiled model")
         assert left == "left: 0 0 0"  # references, frames of them, threads
-        assert sizes[f"lib/{name}/libwherry.so"] <= 3_000_000
+        assert sizes[f"lib/{name}/libwherry.so"] <= LARGEST[machine.arch]
     assert len(set(texts)) == 1
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from wherry import settings
 from wherry.targets.toolchain import Tool
 
+from . import sources
 from .platforms import IOS, MIN_SDK, Platform
 
 _NDK = "27.2.12479018"
@@ -137,7 +138,11 @@ def _zig(platform: Platform) -> Compiler:
     cache_ = str(settings.cache_dir() / "native" / "zig")
     return Compiler(
         tools=(tool, *_cmake()),
-        definitions={"WHERRY_ZIG": str(folder or ""), "WHERRY_ZIG_TARGET": platform.zig},
+        definitions={
+            "CMAKE_TOOLCHAIN_FILE": str(sources.root() / "cmake" / "apple-zig.cmake"),
+            "WHERRY_ZIG": str(folder or ""),
+            "WHERRY_ZIG_TARGET": platform.zig,
+        },
         environment={"ZIG_GLOBAL_CACHE_DIR": cache_, "ZIG_LOCAL_CACHE_DIR": cache_},
         links=False,
     )
