@@ -17,6 +17,7 @@ from wherry.runtime import MLCEngine
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+ANDROID = ROOT / "mobile" / "android" / "src"
 
 
 def lacking(what: str) -> None:
@@ -34,11 +35,11 @@ def run(command: Iterable[object], **options) -> str:
     return done.stdout
 
 
-def digest(*folders: Path) -> str:
-    """SHA-256 of all files in folders, 16 digits."""
-    found = hashlib.sha256()
-    for path in sorted(p for folder in folders for p in folder.rglob("*") if p.is_file()):
-        found.update(path.name.encode() + path.read_bytes())
+def digest(path: str, files: Iterable[Path]) -> str:
+    """SHA-256 of files and of the path of classes that they are compiled with, 16 digits."""
+    found = hashlib.sha256(path.encode())
+    for file in files:
+        found.update(file.name.encode() + file.read_bytes())
     return found.hexdigest()[:16]
 
 
@@ -69,10 +70,28 @@ def jars():
 
 @pytest.fixture(scope="session")
 def classes(jars, pytestconfig):
-    """The library and its checks, compiled; kept for the next run."""
-    sources = [ROOT / "mobile" / "android" / "src", HERE / "kotlin", HERE / "android_stubs"]
-    kept = pytestconfig.cache.mkdir("kotlin")
-    out = kept / digest(*sources)
+    """The library as any JVM runs it, and its checks in Kotlin."""
+    files = [*(ANDROID / "main" / "kotlin").rglob("*.kt"), HERE / "kotlin" / "Checks.kt"]
+    return _compiled("kotlin", files, jars, pytestconfig.cache)
+
+
+@pytest.fixture(scope="session")
+def all_classes(jars, classes, pytestconfig):
+    """Beside them what takes Android, downloads, and a program in Java; a path of classes."""
+    files = [
+        *(HERE / "android_stubs").rglob("*.java"),
+        *(ANDROID / "android").rglob("*.kt"),
+        *(p for p in (HERE / "kotlin").iterdir() if p.name != "Checks.kt"),
+    ]
+    path = f"{jars}:{classes}"
+    return f"{_compiled('kotlin_more', files, path, pytestconfig.cache)}:{path}"
+
+
+def _compiled(kind: str, files: Iterable[Path], path: str, cache: pytest.Cache) -> Path:
+    """Classes of files in Kotlin and Java, kept for the next run."""
+    files = sorted(files)
+    kept = cache.mkdir(kind)
+    out = kept / digest(path, files)
     if out.is_dir():
         return out
     for older in kept.iterdir():
@@ -80,13 +99,12 @@ def classes(jars, pytestconfig):
     making = kept / f"{out.name}.tmp"
     making.mkdir()
     # Its warnings are errors, as in Gradle's build; the language as old devices have it.
-    java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", jars]
+    java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
     kotlin = [*java, "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", "-no-stdlib", "-no-reflect"]
     flags = ["-Werror", "-jvm-target", "1.8", "-Xsuppress-version-warnings"]
-    java_files = [p for folder in sources for p in sorted(folder.rglob("*.java"))]
-    files = [*java_files, *(p for folder in sources for p in sorted(folder.rglob("*.kt")))]
-    run([*kotlin, *flags, "-cp", jars, "-d", making, *files])  # it reads Java's, and makes its own
-    run(["javac", "-cp", f"{jars}:{making}", "-d", making, *java_files])
+    run([*kotlin, *flags, "-cp", path, "-d", making, *files])  # of Java's it reads what they are
+    if java_files := [p for p in files if p.suffix == ".java"]:
+        run(["javac", "-cp", f"{path}:{making}", "-d", making, *java_files])
     making.rename(out)
     return out
 

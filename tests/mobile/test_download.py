@@ -37,14 +37,14 @@ def servers():
 
 
 @pytest.fixture(scope="module")
-def said(jars, classes, bridge, servers, tmp_path_factory):
+def said(all_classes, bridge, servers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("downloads")
     ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
     libraries = f"-Dwherry.libraries={ffi}:{bridge}"
     options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
     cases = [f"{name}={server.url}" for name, server in servers.items() if name != "other"]
     cases += ["nobody=http://127.0.0.1:9/made", "odd=file:///etc"]
-    text = run(["java", *options, "-cp", f"{classes}:{jars}", "DownloadChecksKt", folder, *cases])
+    text = run(["java", *options, "-cp", all_classes, "DownloadChecksKt", folder, *cases])
     assert "WARNING in native method" not in text, text
     return folder, json.loads(text.splitlines()[-1])
 

@@ -30,28 +30,31 @@ pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
 BEGUN = {"prompt": "Once upon a time", **GREEDY}  # as kotlin/Checks.kt has it
 
 
+RUNTIME = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
+
+
+def java(path, bridge, *words):
+    """What a program says last, as JSON."""
+    ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
+    libraries = f"-Dwherry.libraries={ffi}:{RUNTIME}:{bridge}"
+    options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
+    # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
+    kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so")}
+    # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
+    kept["MALLOC_ARENA_MAX"] = "1"
+    said = run(["java", *options, "-cp", path, *words], env=kept)
+    assert "FATAL ERROR in native method" not in said
+    # -Xcheck:jni warns of exceptions that nobody asked for, and of references that pile up.
+    assert "WARNING in native method" not in said, said
+    return json.loads(said.splitlines()[-1])
+
+
 @pytest.fixture(scope="module")
 def checks(jars, classes, bridge, demo):
     """Run cases of kotlin/Checks.kt in one virtual machine; what they found."""
-    ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
-    runtime = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
-    libraries = f"-Dwherry.libraries={ffi}:{runtime}:{bridge}"
     # One thread: those of a pool look for work for some time before they end with their engine.
-    options = json.dumps({"runtime": str(runtime), "threads": 1})
-
-    def found(*cases: str) -> dict:
-        java = ["java", "-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
-        # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
-        kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so")}
-        # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
-        kept["MALLOC_ARENA_MAX"] = "1"
-        said = run([*java, "-cp", f"{classes}:{jars}", "ChecksKt", demo, options, *cases], env=kept)
-        assert "FATAL ERROR in native method" not in said
-        # -Xcheck:jni warns of exceptions that nobody asked for, and of references that pile up.
-        assert "WARNING in native method" not in said, said
-        return json.loads(said.splitlines()[-1])
-
-    return found
+    options = json.dumps({"runtime": str(RUNTIME), "threads": 1})
+    return lambda *cases: java(f"{classes}:{jars}", bridge, "ChecksKt", demo, options, *cases)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def said(checks, demo, tmp_path_factory):
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
-    cases = ("answers", "together", "cancelling", "closing", "java")
+    cases = ("answers", "together", "cancelling", "closing")
     return {
         "templated": templated,
         **checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30"),
@@ -106,9 +109,15 @@ def test_greedy_texts_are_python_s(said, engine):
     chat = engine.chat.completions.create(messages=ASK, **GREEDY).choices[0].message.content
     expected = {"text": text.text, "streamed": text.text, "chat": chat, "chat_streamed": chat}
     assert said["answers"] == {**expected, "finish": text.finish_reason}
+
+
+@pytest.mark.nightly
+def test_the_library_from_java(all_classes, bridge, demo, engine):
+    found = java(all_classes, bridge, "JavaChecks", demo, RUNTIME)
+    text = engine.completions.create(**BEGUN).choices[0].text
     asked = [{"role": "user", "content": BEGUN["prompt"]}]
-    java = engine.chat.completions.create(messages=asked, **GREEDY).choices[0].message.content
-    assert (said["java"]["text"], said["java"]["pieces"]) == (text.text, java)
+    chat = engine.chat.completions.create(messages=asked, **GREEDY).choices[0].message.content
+    assert found == {"text": text, "pieces": chat, "refused": "prompt", "cancelled": True}
 
 
 def test_sixteen_at_once_are_as_each_alone(said, engine):
@@ -126,7 +135,6 @@ def test_cancelling_frees_pages(said):
     found = said["cancelling"]
     assert found["least"] < found["before"] == found["after"]
     assert (found["own"], found["cached"]) == ("own", 0)
-    assert said["java"]["cancelled"] is True
 
 
 def test_errors_have_types(said, engine):
@@ -149,7 +157,6 @@ def test_errors_have_types(said, engine):
     for name, pattern in wanted.items():
         assert re.match(pattern, errors[name], re.DOTALL), (name, errors[name])
     assert said["closing"] == "EngineClosedException"
-    assert said["java"]["refused"] == "prompt"
 
 
 def test_the_version_is_python_s():

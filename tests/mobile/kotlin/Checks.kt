@@ -211,7 +211,6 @@ private class Checks(val folder: File, val options: EngineOptions) {
             "errors" -> errors(argument)
             "closing" -> closing()
             "leaks" -> leaks(argument.toInt())
-            "java" -> Json.parseToJsonElement(JavaChecks.run(folder, options, BEGUN, NEW))
             else -> JsonNull
         }
     }

@@ -11,13 +11,26 @@ import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import kotlinx.serialization.json.JsonElement;
 import kotlinx.serialization.json.JsonElementKt;
 import kotlinx.serialization.json.JsonObject;
 
-/** The library as a program in Java uses it. */
-final class JavaChecks {
-    static String run(File folder, EngineOptions options, String prompt, Settings settings)
-            throws Exception {
+/**
+ * The library as a program in Java uses it: `JavaChecks FOLDER RUNTIME`, RUNTIME TVM's. Prints what it
+ * found as JSON.
+ */
+public final class JavaChecks {
+    public static void main(String[] arguments) throws Exception {
+        Map<String, JsonElement> runtime =
+                Map.of("runtime", JsonElementKt.JsonPrimitive(arguments[1]));
+        EngineOptions options = new EngineOptions(null, null, null, 1, null, true, runtime);
+        System.out.println(run(new File(arguments[0]), options));
+        System.exit(0);
+    }
+
+    private static String run(File folder, EngineOptions options) throws Exception {
+        String prompt = "Once upon a time";
+        Settings settings = new Settings(24, 0.0);
         try (JavaEngine engine = JavaEngine.load(folder, options).get()) {
             String text = engine.complete(Request.text(prompt, settings)).get().getText();
             StringBuilder pieces = new StringBuilder();
