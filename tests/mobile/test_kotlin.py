@@ -38,6 +38,7 @@ def java(path, bridge, *words):
     ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
     libraries = f"-Dwherry.libraries={ffi}:{RUNTIME}:{bridge}"
     options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
+    options += ["-Xms48m", "-Xmx48m", "-XX:+AlwaysPreTouch"]  # what grows is not Java's own memory
     # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
     kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so")}
     # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
