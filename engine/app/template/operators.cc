@@ -76,6 +76,9 @@ Value of_floats(const std::string& sign, double a, double b) {
   if (sign == "-") return Value(a - b);
   if (sign == "*") return Value(a * b);
   if (sign == "**") {
+    if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) {
+      fail("it makes a complex number");
+    }
     const double made = std::pow(a, b);
     if (std::isinf(made) && std::isfinite(a) && std::isfinite(b)) {
       if (a == 0) fail("ZeroDivisionError", "0.0 cannot be raised to a negative power");

@@ -106,8 +106,13 @@ Value truncate(Runtime&, const Value& value, const Arguments& given) {
   }
   if (length_of(value) <= length + leeway) return value;
   const Value head = slice(value, Value(), Value(length - room), Value());
-  const std::string kept = to_string(head);
   const bool words = !(arguments[1] && truth(*arguments[1]));
+  if (!value.is_string()) {  // Python asks for what texts alone can do
+    const std::string type = type_name(value);
+    if (words) fail("AttributeError", "'" + type + "' object has no attribute 'rsplit'");
+    fail("TypeError", "can only concatenate " + type + " (not \"str\") to " + type);
+  }
+  const std::string kept = to_string(head);
   const size_t space = words ? kept.rfind(' ') : kept.npos;
   return Value(kept.substr(0, space) + end);
 }
