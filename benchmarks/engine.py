@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from wherry.artifact import library_for, read_manifest
+from wherry.artifact import read_manifest
+from wherry.machine import library_for
 from wherry.runtime.core.interface import Event, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore

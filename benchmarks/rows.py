@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import wherry
-from wherry.artifact import cpu_features, write_atomically
+from wherry.artifact import write_atomically
+from wherry.machine import cpu_features
 
 ROWS = Path(__file__).parent / "rows"
 FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "asimddp", "i8mm", "sve")

@@ -11,8 +11,8 @@ from typing import Any
 
 from tvm.target import Target, codegen
 
-from wherry.artifact import cpu_features
 from wherry.errors import UsageError
+from wherry.machine import cpu_features
 
 from . import hosts
 from .hosts import HOSTS, Host

@@ -5,7 +5,7 @@ import platform
 
 import pytest
 
-from wherry import artifact
+from wherry import artifact, machine
 from wherry.errors import ArtifactError
 
 from .support.artifacts import CONTENT, edit, write
@@ -111,14 +111,14 @@ def test_another_machine(tmp_path):
 
 
 def test_missing_cpu_features(monkeypatch):
-    monkeypatch.setattr(artifact, "cpu_features", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr(machine, "cpu_features", lambda: frozenset({"avx2"}))
     target = {
         "kind": "llvm",
         "host": platform.machine(),
         "cpu": "znver4",
         "features": ["avx2", "avx512f"],
     }
-    (problem,) = artifact.machine_problems(target)
+    (problem,) = machine.machine_problems(target)
     assert "avx512f" in problem and "avx2" not in problem
 
 
@@ -148,11 +148,11 @@ def test_the_best_library_that_a_machine_runs(tmp_path, has, library):
     target = {"name": "cpu", "kind": "llvm", "features": sorted(V3), "variants": variants}
     files = {n: artifact.FileRecord(size=1, sha256="0" * 64) for n in (*levels, *CONTENT)}
     write(tmp_path, target=target, files=files)
-    assert artifact.library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
+    assert machine.library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
 
 
 def test_a_folder_with_one_library(tmp_path):
-    assert artifact.library_for(write(tmp_path), frozenset(V4)) == "model.so"
+    assert machine.library_for(write(tmp_path), frozenset(V4)) == "model.so"
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -16,12 +16,12 @@ from wherry.artifact import (
     MANIFEST,
     SHARDS,
     Manifest,
-    library_for,
     read_manifest,
 )
 from wherry.cuda_driver import require_code
 from wherry.errors import ArtifactError, UsageError
 from wherry.locks import touch
+from wherry.machine import library_for
 
 from ..core.interface import Core
 from ..core.library import open_core, open_runtime

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wherry.artifact import cpu_features
 from wherry.compiler.api import Limits, ensure_artifact
+from wherry.machine import cpu_features
 
 from ..support import tiny_models
 

@@ -7,9 +7,9 @@ import platform
 import numpy as np
 import pytest
 
-from wherry import artifact
-from wherry.artifact import cpu_features, library_for
+from wherry import artifact, machine
 from wherry.compiler.api import Limits, ensure_artifact
+from wherry.machine import cpu_features, library_for
 
 from ..support import tiny_models
 
@@ -60,7 +60,7 @@ def test_the_library_of_this_machine_answers_as_one_that_was_compiled_for_it(com
     for record in manifest.target["variants"] + [{"features": manifest.target["features"]}]:
         if not set(record["features"]) <= cpu_features():
             continue
-        monkeypatch.setattr(artifact, "cpu_features", lambda f=record["features"]: frozenset(f))
+        monkeypatch.setattr(machine, "cpu_features", lambda f=record["features"]: frozenset(f))
         tried.add(library_for(manifest))
         tokens, logits = greedy(folder)
         assert tokens == expected

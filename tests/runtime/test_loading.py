@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from wherry import artifact, integrity, plugins, settings
+from wherry import artifact, integrity, machine, plugins, settings
 from wherry.errors import ArtifactError, ModelError, ToolchainError, UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine
 from wherry.runtime.load import jit, loading
@@ -290,7 +290,7 @@ def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
     monkeypatch.setattr(loading, "open_core", lambda: "core")
     monkeypatch.setattr(loading, "NativeCore", lambda *arguments: opened.append(arguments))
     for features in ({"avx2"}, {"avx2", "avx512f"}):
-        monkeypatch.setattr(artifact, "cpu_features", lambda: frozenset(features))  # noqa: B023
+        monkeypatch.setattr(machine, "cpu_features", lambda: frozenset(features))  # noqa: B023
         loading.native_core(folder, manifest, "cpu", {}, {})
     assert [library for _, library, *_ in opened] == [folder / "model.so", folder / "model.v4.so"]
     # Their packed weights may differ.

@@ -13,9 +13,10 @@ import transformers
 import tvm
 from tvm import relax
 
-from wherry.artifact import library_for, read_manifest
+from wherry.artifact import read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.weight_cache import load_state
+from wherry.machine import library_for
 from wherry.quant.scheme import Scheme
 
 COMMON: dict[str, Any] = {

@@ -13,10 +13,11 @@ import pytest
 import tvm
 import tvm_ffi
 
-from wherry.artifact import machine_problems, read_manifest, verify
+from wherry.artifact import read_manifest, verify
 from wherry.compiler import api
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ArtifactError, UsageError
+from wherry.machine import machine_problems
 from wherry.targets import cpu, hosts
 from wherry.targets.target import KINDS, find
 

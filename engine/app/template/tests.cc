@@ -4,7 +4,7 @@
 #include "app/template/functions.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
-#include "app/template/text_methods.h"
+#include "app/template/text_pieces.h"
 
 namespace wherry::jinja {
 

@@ -9,7 +9,7 @@
 #include "app/template/json_text.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
-#include "app/template/text_methods.h"
+#include "app/template/text_pieces.h"
 
 namespace wherry::jinja {
 

@@ -2,9 +2,7 @@
 #ifndef WHERRY_ENGINE_APP_TEMPLATE_TEXT_METHODS_H_
 #define WHERRY_ENGINE_APP_TEMPLATE_TEXT_METHODS_H_
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "app/template/budget.h"
 #include "app/template/objects.h"
@@ -14,18 +12,6 @@ namespace wherry::jinja {
 using TextMethod = Value (*)(Budget&, const Value& owner, const Arguments& given);
 
 TextMethod find_text_method(std::string_view name);  // null: there is none
-
-// What filters and methods share.
-std::string without_ends(std::string_view text, const Value* chars, bool left = true,
-                         bool right = true);
-std::string replaced(Budget& budget, const std::string& text, const std::string& old,
-                     const std::string& with, int64_t count);
-std::string centered(const std::string& text, int64_t width, const std::string& fill);
-std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
-std::vector<std::string_view> words_of(std::string_view text);
-// All of them are cased, and there is one.
-bool all_upper(std::string_view text);
-bool all_lower(std::string_view text);
 
 }  // namespace wherry::jinja
 
