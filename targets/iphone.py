@@ -1,4 +1,7 @@
-"""iPhones and iPads: the GPU of "iphone", and "iphone:simulator" for the simulator of a Mac."""
+"""iPhones and iPads: any since A11 for "iphone", since A14 for "iphone:a14".
+
+"iphone:simulator" is the simulator of a Mac, whose Metal promises no more than an old phone's.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ from .metal import apple_gpu
 from .target import TargetPreset
 from .variants import chosen
 
-VARIANTS = {"simulator": "the simulator of a Mac"}
+VARIANTS = {  # what each is for
+    "a14": "iPhone 12, iPad Air 4 and later, whose GPUs multiply matrices",
+    "simulator": "the simulator of a Mac",
+}
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -16,6 +22,8 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such variant.
     """
     if variant is None:
-        return apple_gpu("iphone", "ios")
+        return apple_gpu("iphone", "ios", simdgroups=False)
     (found,) = chosen("iphone", variant, VARIANTS)
-    return apple_gpu(f"iphone:{found}", f"ios-{found}")
+    if found == "a14":
+        return apple_gpu("iphone:a14", "ios", simdgroups=True)
+    return apple_gpu("iphone:simulator", "ios-simulator", simdgroups=False)

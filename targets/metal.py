@@ -1,5 +1,7 @@
 """Apple GPUs: "metal" in programs for macOS, "metal:macabi" in apps that Mac Catalyst brings there.
 
+Macs are those from M1 on: their SIMD groups multiply matrices, as those of phones from A14 on.
+
 What TVM makes is source in Metal's language, which the device's driver compiles, through TVM's run
 time with fast math: sums may be added in another order than they are written in, and so a row's
 last bits may depend on its company there. All of Apple's GPUs since A11 and M1 have groups of 1024
@@ -35,17 +37,24 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such variant.
     """
     if variant is None:
-        return apple_gpu("metal", "macos")
+        return apple_gpu("metal", "macos", simdgroups=True)
     (host,) = chosen("metal", variant, VARIANTS)
-    return apple_gpu(f"metal:{variant}", host)
+    return apple_gpu(f"metal:{variant}", host, simdgroups=True)
 
 
-def apple_gpu(name: str, host: str) -> TargetPreset:
-    """The preset called `name`, of a GPU in a device whose programs have the host `host`."""
+def apple_gpu(name: str, host: str, *, simdgroups: bool) -> TargetPreset:
+    """The preset called `name`, of a GPU in a device whose programs have the host `host`.
+
+    Args:
+        name: of the target, as typed.
+        host: where its programs run.
+        simdgroups: whether all such GPUs are of Apple's family 7, or later.
+    """
     limits = GpuLimits(
         threads_per_block=THREADS,
         shared_memory_bytes=SHARED_MEMORY_BYTES,
         storage_buffers=BUFFERS - 1,
+        simdgroups=simdgroups,
     )
     return gpu_preset(
         name,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -65,6 +67,18 @@ def device() -> tvm.runtime.Device:
     ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     tvm_ffi.register_global_func("ffi.Module.load_from_bytes.metal", load)
     return tvm.device("metal", 0)
+
+
+@contextmanager
+def lanes(count: int) -> Iterator[None]:
+    """Kernels that run in this thread have SIMD groups of so many threads, as other GPUs have."""
+    device()
+    library = ctypes.CDLL(str(folder() / "libmetal_device.so"))
+    library.metal_set_lanes(count)
+    try:
+        yield
+    finally:
+        library.metal_set_lanes(32)
 
 
 @cache
@@ -130,13 +144,15 @@ def kernels(blob: bytes) -> dict[str, tuple[list[str], str]]:
 def as_cplusplus(parts: dict[str, tuple[list[str], str]]) -> str:
     """One source of all kernels, each in a namespace: they define the same names."""
     text = ["#include <kernel.h>"]
+    if any("waves_" in source for _, source in parts.values()):
+        text.append("#include <waves.h>")
     for i, (name, (tags, source)) in enumerate(parts.items()):
         axes = ", ".join(str(AXES.index(tag)) for tag in tags)
         text += [
             f"namespace kernel_{i} {{",
             f'#define threadgroup static __attribute__((section("group_{i}")))',
             f'#line 1 "{name}"',
-            source,
+            re.sub(r"\(threadgroup (\w+\*)\)", r"(\1)", source),  # of a cast, not of a variable
             "#undef threadgroup",
             "}",
             f"METAL_KERNEL({i}, {name}, {axes})",

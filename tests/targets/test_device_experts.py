@@ -99,8 +99,16 @@ CASES = [
     ids=lambda s: f"{s.out_features}x{s.in_features}",
 )
 def test_expert_linear(build, spec):
+    run, y = expert_linear(build, KERNELS, spec)
+    # Few rows and many go to different kernels: the same bits.
+    for some in (slice(0, 1), slice(4, 9), np.random.default_rng(1).permutation(ROWS)):
+        assert np.array_equal(run(some), y[some])
+
+
+def expert_linear(build, kernels, spec):
+    """What computes some of the rows, and all of them, which are right."""
     rng = np.random.default_rng(spec.out_features)
-    kernel = KERNELS.expert_linear(spec)
+    kernel = kernels.expert_linear(spec)
     compute = build(kernel.compute if spec.combined else kernel)
     bank = Bank.of(rng, spec)
     ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(ROWS)])
@@ -122,6 +130,4 @@ def test_expert_linear(build, spec):
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
     expected = expected + residual if spec.residual else expected
     assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < 3e-6
-    # Few rows and many go to different kernels: the same bits.
-    for some in (slice(0, 1), slice(4, 9), rng.permutation(ROWS)):
-        assert np.array_equal(run(some), y[some])
+    return run, y

@@ -162,7 +162,10 @@ def test_limits_of_presets():
     def limits(text):
         return find(text).kernels.kernels.limits
 
-    assert limits("metal") == limits("iphone") == limits("iphone:simulator")
+    old = limits("iphone")
+    assert limits("iphone:simulator") == old and not old.simdgroups
+    for newer in ("metal", "metal:macabi", "iphone:a14"):
+        assert limits(newer) == replace(old, simdgroups=True)
     assert (limits("metal").shared_memory_bytes, limits("metal").storage_buffers) == (32768, 30)
     assert limits("android").threads_per_block == 2 * limits("android:mali").threads_per_block
     page = limits("webgpu")

@@ -86,3 +86,49 @@ def test_limits():
 def test_what_is_not_metal_does_not_compile(body, said):
     with pytest.raises(AssertionError, match=said):
         run(body)
+
+
+# y = x x of 8 x 8 numbers; both SIMD groups of a threadgroup do the same.
+MATRICES = """simdgroup_float8x8 a, b, c = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  threadgroup float copy[64];
+  copy[t] = x[blockIdx * 64 + t];
+  {barrier}
+  simdgroup_load(a, {place}, 8, 0, false);
+  simdgroup_load(b, copy, 8, 0, {transposed});
+  {when} simdgroup_multiply_accumulate(c, a, b, c);
+  simdgroup_store(c, shared, 8, 0, false);
+  {barrier}
+  y[blockIdx * 64 + t] = {result};"""
+
+
+def matrices(place="copy", transposed="false", when="", result="shared[t]"):
+    texts = {"barrier": BARRIER, "place": place, "transposed": transposed}
+    return run(MATRICES.format(**texts, when=when, result=result)).reshape(3, 8, 8)
+
+
+def test_matrices_of_a_simd_group():
+    x = np.arange(3 * THREADS, dtype="float32").reshape(3, 8, 8)
+    assert np.array_equal(matrices(), x @ x)  # numbers so small that sums are exact
+    assert np.array_equal(matrices(transposed="true"), x @ x.transpose(0, 2, 1))
+    own = run("y[blockIdx * 64 + t] = simd_shuffle_xor(x[blockIdx * 64 + t], (ushort)5);")
+    assert np.array_equal(own.ravel(), x.ravel()[np.arange(3 * THREADS) ^ 5])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"when": "if (t != 40)"}, "thread 32 is at line .* and thread 40 at line 0"),
+        ({"when": "if (t < 16)"}, "a SIMD group does that with all its lanes"),
+        ({"place": "copy + t / 31"}, "loaded from different places"),
+    ],
+)
+def test_matrices_that_lanes_do_not_share(changed, said):
+    with pytest.raises(RuntimeError, match=said):
+        matrices(**changed)
+
+
+def test_what_a_lane_has_of_a_matrix_is_nobody_s_to_know():
+    with pytest.raises(AssertionError, match="no member named 'thread_elements'"):
+        matrices(result="c.thread_elements()[0]")
+    nothing = run("simdgroup_float8x8 a; simdgroup_store(a, shared, 8); y[t] = shared[t];")
+    assert np.isnan(nothing[0]).all()

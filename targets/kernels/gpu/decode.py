@@ -60,7 +60,7 @@ def launch_decode(
     threads = threads_of(limits)
 
     def block(block: Any, row: Any, thread: Any) -> None:
-        work = DecodeBlock(spec, tensors, heads, e.let(block * heads), row, thread, threads)
+        work = DecodeBlock(spec, tensors, heads, e.let(block * heads), row, thread, limits)
         work.load_qkv()
         work.attend_whole()
 
@@ -80,7 +80,7 @@ def launch_split_decode(
         row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
         # A slot of no row goes through no tile, and stores what nobody reads: see `rope._head`.
         first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
-        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, threads, found >= 0)
+        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, limits, found >= 0)
         work.load_qkv()
         _store_state(work.attend(first), tensors.parts, slot, first_head)
 
@@ -149,13 +149,13 @@ class DecodeBlock:
         first_head: Any,
         row: Any,
         thread: Any,
-        threads: int,
+        limits: GpuLimits,
         some: Any = None,
     ) -> None:
         """Args: `some`, whether there is such a row; None: there is."""
         self.spec, self.tensors, self.heads = spec, tensors, heads
         self.first_head, self.row = first_head, row
-        self.thread, self.threads = thread, threads
+        self.thread, self.limits, self.threads = thread, limits, threads_of(limits)
         d = spec.head_dim
         self.group = spec.heads // spec.kv_heads
         self.kv_head = e.let(e.div(first_head, self.group))
@@ -245,7 +245,7 @@ class DecodeBlock:
             values = [self.value] if spec.v_norm else []
             both = [*loads, *values]
             weights += [None] * len(values)
-            loads = normed(rope, both, weights, self.thread, self.threads)
+            loads = normed(rope, both, weights, self.thread, self.limits)
             self.value = loads.pop() if values else self.value
         scale, dtype = e.number(spec.scale), spec.kv_dtype
 

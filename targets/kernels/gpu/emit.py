@@ -1,7 +1,8 @@
 """What the GPU kernels are written in: launches, loops of a block, sums over a block.
 
-Everything is the common part of OpenCL C, CUDA, Metal and WGSL: no subgroups, no pointers, two
-grid axes (TVM keeps the third for itself on WebGPU), barriers in uniform control flow alone.
+Everything is the common part of OpenCL C, CUDA, Metal and WGSL: no subgroups (Apple's are in
+`simdgroups/`), no pointers, two grid axes (TVM keeps the third for itself on WebGPU), barriers in
+uniform control flow alone.
 """
 
 from __future__ import annotations

@@ -23,8 +23,11 @@ from .elementwise import gated, gelu_tanh
 from .few_rows import multiply
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan, eight
-from .many_rows import ROWS_A_THREAD, SIDE, TILE_COLUMNS, Tile
+from .many_rows import ThreadTile, shape_for
 from .route import few_slots
+from .simdgroups.many_rows import MatrixTile
+from .simdgroups.plan import slots_tile
+from .tile import Tile
 from .weights import Weights, stored_shapes
 
 
@@ -176,7 +179,8 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
     columns = threads // plan.lanes * plan.outputs
 
     def block(block: Any, row: Any, thread: Any) -> None:
-        partial_sums = e.shared((plan.outputs * threads,))
+        in_registers = plan.limits.simdgroups
+        partial_sums = None if in_registers else e.shared((plan.outputs * threads,))
         first = e.let(block * columns)
         with T.serial(k) as turn:
             slot = e.let(row * k + turn)
@@ -202,9 +206,10 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
                 threads,
                 plan.outputs,
                 store,
-                partial=partial_sums,
+                shared=partial_sums,
             )
-            e.barrier()
+            if not in_registers:
+                e.barrier()
 
     e.launch((-(-plan.spec.width // columns), n), threads, block)
 
@@ -212,40 +217,39 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 def _launch_many(linear: _Linear, n: Any) -> None:
     """Emit tiles of slots of one expert, and the sums of rows."""
     spec, plan = linear.spec, linear.plan
-    threads = min(256, linear.limits.threads_per_block)
-    rows = ROWS_A_THREAD * threads // SIDE
-    slots = n * spec.top_k
-    tiles = T.truncdiv(slots + rows - 1, rows) + T.min(slots, T.int32(spec.experts))
-    e.launch(
-        (-(-plan.spec.out_features // TILE_COLUMNS), tiles),
-        threads,
-        lambda block, tile, t: _ExpertTile(linear, rows, threads, block, tile, t).emit(),
+    cut = slots_tile()
+    rows, columns, threads = shape = (
+        cut.shape if linear.limits.simdgroups else shape_for(linear.limits)
     )
+    slots = n * spec.top_k
+
+    def block(block: Any, tile: Any, thread: Any) -> None:
+        place = _Place.of(linear, rows, tile)
+        if linear.limits.simdgroups:
+            _ExpertMatrixTile(linear, place, cut, block, thread).emit()
+        else:
+            _ExpertThreadTile(linear, place, shape, block, thread).emit()
+
+    tiles = T.truncdiv(slots + rows - 1, rows) + T.min(slots, T.int32(spec.experts))
+    e.launch((-(-plan.spec.out_features // columns), tiles), threads, block)
     if spec.combined:
         _launch_sums(linear, n)
 
 
-class _ExpertTile(Tile):
-    """A tile whose rows are slots of one expert; beyond the last tile there is work for nobody.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which slots a tile has; beyond the last tile there is work for nobody."""
 
-    Its operands fill the shared memory that every device has: places of slots are read again.
-    """
+    expert: Any
+    begin: Any  # its first place in `slots`
+    count: Any
 
-    def __init__(
-        self, linear: _Linear, rows: int, threads: int, block: Any, tile: Any, thread: Any
-    ) -> None:
-        self.linear = linear
-        self.expert, self.begin, count = self._place(rows, tile)
-        tensors = linear.operands(self.expert)
-        super().__init__(linear.plan, tensors, count, rows, threads, block, T.int32(0), thread)
-        per_row = linear.spec.top_k if linear.spec.shared_rows else 1
-        self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
-
-    def _place(self, rows: int, tile: Any) -> tuple[Any, Any, Any]:
-        """Emit: the expert of a tile, its first place in `slots`, and how many are its own."""
-        starts = self.linear.b["starts"]
+    @staticmethod
+    def of(linear: _Linear, rows: int, tile: Any) -> _Place:
+        """Emit the search for a tile."""
+        starts = linear.b["starts"]
         expert, begin, count, seen = (e.Variable(T.int32(0)) for _ in range(4))
-        with T.serial(self.linear.spec.experts) as i:
+        with T.serial(linear.spec.experts) as i:
             first = e.let(starts[i])
             own = e.let(starts[i + 1] - first)
             before = e.let(seen.value)
@@ -255,12 +259,28 @@ class _ExpertTile(Tile):
             expert.set(T.if_then_else(here, i, expert.value))
             begin.set(T.if_then_else(here, first + skipped, begin.value))
             count.set(T.if_then_else(here, T.min(own - skipped, rows), count.value))
-        return expert.value, begin.value, count.value
+        return _Place(expert.value, begin.value, count.value)
+
+
+class _ExpertTile(Tile):
+    """A tile whose rows are slots of one expert.
+
+    Its operands fill the shared memory that every device has: places of slots are read again.
+    """
+
+    def __init__(self, linear: _Linear, place: _Place, cut: Any, block: Any, thread: Any) -> None:
+        """Args: `cut` as the tile that this one is wants it."""
+        self.linear, self.place = linear, place
+        tensors = linear.operands(place.expert)
+        super().__init__(linear.plan, tensors, place.count, cut, block, T.int32(0), thread)
+        per_row = linear.spec.top_k if linear.spec.shared_rows else 1
+        self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
 
     def slot(self, tile_row: Any) -> Any:
         """Emit the slot of a row of the tile; some slot where there is none."""
         inside = T.min(tile_row, T.max(self.m - 1, 0))
-        return e.let(self.linear.b["slots"][e.let(T.min(self.begin + inside, self.last))])
+        at = T.min(self.place.begin + inside, self.last)
+        return e.let(self.linear.b["slots"][e.let(at)])
 
     def x_row(self, tile_row: Any) -> Any:
         """Of the slot."""
@@ -272,10 +292,18 @@ class _ExpertTile(Tile):
         out = linear.b["each" if linear.spec.combined else "y"]
 
         def store() -> None:
-            value = linear.result(self.expert, column, sums)
+            value = linear.result(self.place.expert, column, sums)
             e.store(out, value, self.slot(tile_row), column)
 
         e.when(tile_row < self.m, store)
+
+
+class _ExpertThreadTile(_ExpertTile, ThreadTile):
+    pass
+
+
+class _ExpertMatrixTile(_ExpertTile, MatrixTile):
+    pass
 
 
 def _launch_sums(linear: _Linear, n: Any) -> None:

@@ -6,12 +6,14 @@ A block has some columns for one row, or for four rows that share the reading of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
 
 from . import emit as e
 from .linear_plan import Operands, Plan, eight, finish, inverses_of
+from .simdgroups.sums import over_lanes
 from .weights import GROUP, WORD, WORDS
 
 Words = Callable[[Any], list[Any]]  # of k: eight elements of a row of x, from k on
@@ -55,7 +57,7 @@ def multiply(
     outputs: int,
     store: Callable[[int, Any, list[Any]], None],
     place: Callable[[Any], Any] = lambda column: column,
-    partial: Any = None,
+    shared: Any = None,
     width: int | None = None,
 ) -> None:
     """Emit the sums of `outputs` columns a thread column, from `first_column` on.
@@ -70,7 +72,7 @@ def multiply(
         outputs: columns of each thread.
         store: called once a row as `store(row, column, sums)`, in a branch of some threads.
         place: row of the weight for a column.
-        partial: shared float32 [rows * sums * threads]; None: allocated here.
+        shared: float32 [rows * sums * threads] of the block; None: allocated here, if needed.
         width: number of columns; None: the linear's.
     """
     lanes, across = plan.lanes, threads // plan.lanes
@@ -84,12 +86,20 @@ def multiply(
     ]
     size = len(loads) * len(weight_rows)
     sums = e.private(size)
-    partial = e.shared((size * threads,)) if partial is None else partial
     for i in range(size):
         T.buffer_store(sums, T.float32(0), [i])
     e.over(plan.groups, lanes, lane, lambda g: _add_group(tensors, loads, weight_rows, sums, g))
+    if plan.limits.simdgroups:
+        totals = [over_lanes(sums[i], lanes) for i in range(size)]
+        for i in range(len(loads) * outputs):
+            r, c = divmod(i, outputs)
+            found = totals[i * len(halves) : (i + 1) * len(halves)]
+            put = partial(store, r, e.let(own + c * across), found)
+            e.when(lane == i % lanes, put)
+        return
+    shared = e.shared((size * threads,)) if shared is None else shared
     for i in range(size):
-        T.buffer_store(partial, sums[i], [i * threads + thread])
+        T.buffer_store(shared, sums[i], [i * threads + thread])
     e.barrier()
 
     def reduced(r: int, i: int, column: Any) -> Any:
@@ -98,7 +108,7 @@ def multiply(
         total = e.private(1)
         T.buffer_store(total, T.float32(0), [0])
         with T.serial(lanes) as j:
-            T.buffer_store(total, total[0] + partial[start + j], [0])
+            T.buffer_store(total, total[0] + shared[start + j], [0])
         return total[0]
 
     def output(index: Any) -> None:

@@ -19,6 +19,10 @@ class GpuLimits:
     # A warp multiplies float16 matrices of 16 x 16 and 16 x 8 (NVIDIA's, from sm_80 on).
     tensor_cores: bool = False
 
+    # 32 threads of a block run in step: they read each other's registers, and multiply float32
+    # matrices of 8 x 8 together (Apple's SIMD groups, from A14 and M1 on).
+    simdgroups: bool = False
+
     def __post_init__(self) -> None:
         threads, shared = self.threads_per_block, self.shared_memory_bytes
         if threads < 64 or threads & (threads - 1):

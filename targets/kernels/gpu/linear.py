@@ -5,6 +5,9 @@ row has the same bits from both, because both add in one order, which K alone gi
 32 columns are dealt to `lanes`: group i to lane i mod lanes. Within a group the columns are added
 in ascending order, each by one fused multiply-add; 4-bit groups start at zero, and are multiplied
 by their scale as they are added to the lane's sum. Then come the lanes' sums in ascending order.
+
+Where there are SIMD groups, each of the two has an order of its own: few rows add the lanes' sums
+as a tree in registers, many rows multiply matrices (`simdgroups/`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from .few_rows import launch_few_rows
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan
 from .many_rows import launch_many_rows
+from .simdgroups import many_rows as simdgroups
 from .weights import Weights, stored_parameters
 
 FEW_ROWS = 8  # up to so many go to `few_rows`
@@ -77,6 +81,9 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
     """Emit all kernels; the host chooses by the number of rows."""
     plan = Plan.of(spec, limits)
+    launch_many = launch_many_rows
+    if limits.simdgroups:
+        launch_many = simdgroups.launch_many_rows
     e.choose(
         m <= FEW_ROWS,
         lambda: e.choose(
@@ -84,5 +91,5 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
             lambda: launch_few_rows(plan, tensors, m, 1),
             lambda: launch_few_rows(plan, tensors, m, ROWS_TOGETHER),
         ),
-        lambda: launch_many_rows(plan, tensors, m),
+        lambda: launch_many(plan, tensors, m),
     )

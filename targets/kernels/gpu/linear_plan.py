@@ -64,7 +64,8 @@ def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[An
     """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
     assert plan.spec.norm_eps is not None
     loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
-    return inverses_rms(loads, plan.spec.in_features, thread, plan.few_threads, plan.spec.norm_eps)
+    width, eps = plan.spec.in_features, plan.spec.norm_eps
+    return inverses_rms(loads, width, thread, plan.few_threads, eps, plan.limits)
 
 
 def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:

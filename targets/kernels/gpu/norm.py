@@ -11,6 +11,7 @@ from tvm.tirx import PrimFunc
 from ..specs import LayerNormSpec, RMSNormSpec
 from . import emit as e
 from .limits import GpuLimits
+from .sums import block_sums
 
 Load = Callable[[Any], Any]  # of k: element k of a vector
 
@@ -21,7 +22,7 @@ def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
-            _normalise(b["x"], b["w"], b["y"], row, t, threads, spec.eps)
+            _normalise(b["x"], b["w"], b["y"], row, t, threads, spec.eps, limits)
 
         e.launch((sizes["n"],), threads, block)
 
@@ -38,7 +39,7 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
             x, residual, total, y = (b[name] for name in row_names)
-            _add_normalise(x, residual, b["w"], total, y, row, t, threads, spec.eps)
+            _add_normalise(x, residual, b["w"], total, y, row, t, threads, spec.eps, limits)
 
         e.launch((sizes["n"],), threads, block)
 
@@ -52,7 +53,7 @@ def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
-            _centre(b["x"], b["w"], b.get("b"), b["y"], row, t, threads, spec.eps)
+            _centre(b["x"], b["w"], b.get("b"), b["y"], row, t, threads, spec.eps, limits)
 
         e.launch((sizes["n"],), threads, block)
 
@@ -68,7 +69,15 @@ def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def _centre(
-    X: Any, W: Any, B: Any | None, Y: Any, row: Any, thread: Any, threads: int, eps: float
+    X: Any,
+    W: Any,
+    B: Any | None,
+    Y: Any,
+    row: Any,
+    thread: Any,
+    threads: int,
+    eps: float,
+    limits: GpuLimits,
 ) -> None:
     """Emit Y[row] = (X[row] - mean) / sqrt(variance + eps) * W + B."""
     d = int(X.shape[1])
@@ -76,7 +85,7 @@ def _centre(
     for i in range(2):
         T.buffer_store(sums, T.float32(0), [i])
     e.over(d, threads, thread, lambda k: T.buffer_store(sums, sums[0] + X[row, k], [0]))
-    (total,) = e.block_sums([sums[0]], threads, thread)
+    (total,) = block_sums(limits, [sums[0]], threads, thread)
     mean = e.let(total * e.number(1 / d))
 
     def add_square(k: Any) -> None:
@@ -84,7 +93,7 @@ def _centre(
         T.buffer_store(sums, e.fma(x, x, sums[1]), [1])
 
     e.over(d, threads, thread, add_square)
-    (squares,) = e.block_sums([sums[1]], threads, thread)
+    (squares,) = block_sums(limits, [sums[1]], threads, thread)
     inverse = e.let(T.float32(1) / T.sqrt(e.fma(squares, e.number(1 / d), e.number(eps))))
 
     def scale(k: Any) -> None:
@@ -95,19 +104,37 @@ def _centre(
 
 
 def _add_normalise(
-    X: Any, R: Any, W: Any, Sum: Any, Y: Any, row: Any, thread: Any, threads: int, eps: float
+    X: Any,
+    R: Any,
+    W: Any,
+    Sum: Any,
+    Y: Any,
+    row: Any,
+    thread: Any,
+    threads: int,
+    eps: float,
+    limits: GpuLimits,
 ) -> None:
     def add(k: Any) -> None:
         T.buffer_store(Sum, X[row, k] + R[row, k], [row, k])
 
     # A thread reads back what it wrote itself: no barrier.
     e.over(int(X.shape[1]), threads, thread, add)
-    _normalise(Sum, W, Y, row, thread, threads, eps)
+    _normalise(Sum, W, Y, row, thread, threads, eps, limits)
 
 
-def _normalise(X: Any, W: Any, Y: Any, row: Any, thread: Any, threads: int, eps: float) -> None:
+def _normalise(
+    X: Any,
+    W: Any,
+    Y: Any,
+    row: Any,
+    thread: Any,
+    threads: int,
+    eps: float,
+    limits: GpuLimits,
+) -> None:
     d = int(X.shape[1])
-    inverse = e.let(inverse_rms(lambda k: X[row, k], d, thread, threads, eps))
+    inverse = e.let(inverse_rms(lambda k: X[row, k], d, thread, threads, eps, limits))
 
     def scale(k: Any) -> None:
         T.buffer_store(Y, X[row, k] * inverse * W[k], [row, k])
@@ -115,12 +142,16 @@ def _normalise(X: Any, W: Any, Y: Any, row: Any, thread: Any, threads: int, eps:
     e.over(d, threads, thread, scale)
 
 
-def inverse_rms(load: Load, d: int, thread: Any, threads: int, eps: float) -> Any:
+def inverse_rms(
+    load: Load, d: int, thread: Any, threads: int, eps: float, limits: GpuLimits
+) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of `d` elements; every thread of the block has it."""
-    return inverses_rms([load], d, thread, threads, eps)[0]
+    return inverses_rms([load], d, thread, threads, eps, limits)[0]
 
 
-def inverses_rms(loads: Sequence[Load], d: int, thread: Any, threads: int, eps: float) -> list[Any]:
+def inverses_rms(
+    loads: Sequence[Load], d: int, thread: Any, threads: int, eps: float, limits: GpuLimits
+) -> list[Any]:
     """`inverse_rms` of several vectors at once; each has the bits that it has alone."""
     squares = e.private(len(loads))
     for i in range(len(loads)):
@@ -132,7 +163,7 @@ def inverses_rms(loads: Sequence[Load], d: int, thread: Any, threads: int, eps: 
             T.buffer_store(squares, e.fma(x, x, squares[i]), [i])
 
     e.over(d, threads, thread, add)
-    totals = e.block_sums([squares[i] for i in range(len(loads))], threads, thread)
+    totals = block_sums(limits, [squares[i] for i in range(len(loads))], threads, thread)
     return [
         e.let(T.float32(1) / T.sqrt(e.fma(total, e.number(1 / d), e.number(eps))))
         for total in totals

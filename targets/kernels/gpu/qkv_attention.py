@@ -106,7 +106,7 @@ def _launch(
 
     def block(block: Any, row: Any, thread: Any) -> None:
         first = e.let(block * heads)
-        work = DecodeBlock(attention, tensors, heads, first, row, thread, threads)
+        work = DecodeBlock(attention, tensors, heads, first, row, thread, limits)
         _compute_qkv(spec, limits, operands, work)
         work.attend_whole()
 

@@ -71,12 +71,11 @@ def launch_rope(
     spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
 ) -> None:
     """Emit the kernel for some heads of qkv, of the rows that have no slots."""
-    threads = threads_of(limits)
 
     def emit(block: Any, row: Any, t: Any) -> None:
-        _head(spec, tensors, row, e.let(block + heads.start), heads, t, threads)
+        _head(spec, tensors, row, e.let(block + heads.start), heads, t, limits)
 
-    e.launch((len(heads), n), threads, emit)
+    e.launch((len(heads), n), threads_of(limits), emit)
 
 
 def _head(
@@ -86,10 +85,11 @@ def _head(
     head: Any,
     heads: range,
     thread: Any,
-    threads: int,
+    limits: GpuLimits,
 ) -> None:
     """Emit one head of qkv. `heads` are those that the launch has: a test that none fails goes."""
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
+    threads = threads_of(limits)
     x = e.shared((size,))
     e.over(
         size, threads, thread, lambda k: T.buffer_store(x, e.load(tensors.qkv, row, head, k), [k])
@@ -100,7 +100,7 @@ def _head(
     weights: list[Load | None] = []
     if tensors.norms:  # of V too, unused without `v_norm`: no branch around barriers
         weights = [_weight(spec, tensors, head, heads), *([None] if spec.v_norm else [])]
-        load, *plain = normed(spec, [load] * len(weights), weights, thread, threads)
+        load, *plain = normed(spec, [load] * len(weights), weights, thread, limits)
         value = plain[0] if plain else value
     position = e.let(tensors.rows.position(row))
 
@@ -181,14 +181,15 @@ def normed(
     loads: Sequence[Load],
     weights: Sequence[Load | None],
     thread: Any,
-    threads: int,
+    limits: GpuLimits,
 ) -> list[Load]:
     """Emit the root mean squares of heads, with `threads_of` threads; the normed heads.
 
     With `norm_last` without the weights, which `rotated` then is to have; values have none.
     """
     assert spec.qk_norm_eps is not None
-    inverses = inverses_rms(loads, spec.head_dim, thread, threads, spec.qk_norm_eps)
+    threads, eps = threads_of(limits), spec.qk_norm_eps
+    inverses = inverses_rms(loads, spec.head_dim, thread, threads, eps, limits)
 
     def made(load: Load, weight: Load | None, inverse: Any) -> Load:
         if weight is None or spec.norm_last:

@@ -65,6 +65,14 @@ class Weights:
         inside = self.spec.in_features
         return [T.if_then_else(i < inside, e.load(tensor, row, i), T.float32(0)) for i in k]
 
+    def opened(self, row: Any, index: Any) -> list[Any]:
+        """Emit the load of what `word` does, times the scale; exact if that is float16."""
+        values = self.word(row, index)
+        if not self.has_scales:
+            return values
+        scale = self.scale(row, e.div(index, WORDS))
+        return [value * scale for value in values]
+
 
 def _integers(words: list[Any], bits: int) -> list[Any]:
     """The numbers in some uint32, from the lowest bits up, float32; exact, without a conversion."""

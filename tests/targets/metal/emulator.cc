@@ -1,15 +1,18 @@
-// Runs kernels as Metal would, one thread at a time: a thread is a fibre, which yields at barriers.
+// Runs kernels as Metal would, one thread at a time: a thread is a fibre, which yields at barriers,
+// and where the lanes of a SIMD group do something together.
 //
 // Finds what a device would answer with wrong numbers now and then: barriers that some threads of
 // a group do not reach, memory of the group that is read before it is written (it starts as NaNs),
 // and, because the order of threads changes from barrier to barrier and from group to group, a
-// barrier that is missing. Limits are those of the smallest Apple GPUs (family 4).
+// barrier that is missing; lanes that are not where the others of their SIMD group are. Limits are
+// those of the smallest Apple GPUs (family 4).
 #include "emulator.h"
 
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -29,7 +32,9 @@ struct Fibre {
   ucontext_t context;
   std::unique_ptr<char[]> stack{new char[kStack]};
   unsigned position[3];
-  int line = 0;  // of the barrier it waits at; 0: it ended
+  int line = 0;       // of the barrier it waits at; 0: it ended
+  int met = 0;        // line where it waits for the other lanes; 0: it does not
+  unsigned turn = 0;  // of what its SIMD group did together
 };
 
 class Group {
@@ -48,7 +53,8 @@ class Group {
     start(extents);
     do {
       backwards = !backwards;
-      for (size_t i = 0; i < count_; ++i) resume(backwards ? count_ - 1 - i : i);
+      size_t groups = (count_ + lanes_ - 1) / lanes_;
+      for (size_t i = 0; i < groups; ++i) run_simdgroup(backwards ? groups - 1 - i : i, backwards);
     } while (all_wait());
   }
 
@@ -58,7 +64,48 @@ class Group {
     swapcontext(&fibre.context, &scheduler_);
   }
 
+  const void* exchange(const void* mine, size_t bytes, int line) {
+    Fibre& fibre = *fibres_[running_];
+    if (count_ % lanes_ != 0) fail("asks lanes of a SIMD group that is not whole");
+    if (bytes > kLaneBytes) fail("brings more than a lane can");
+    // Two places, in turn: a lane may come again before another has read.
+    char* place = met_[fibre.turn++ % 2].get();
+    std::memcpy(place + running_ * kLaneBytes, mine, bytes);
+    fibre.met = line;
+    swapcontext(&fibre.context, &scheduler_);
+    return place + running_ / lanes_ * lanes_ * kLaneBytes;
+  }
+
+  int lane() const { return static_cast<int>(running_ % lanes_); }
+  int lanes() const { return static_cast<int>(lanes_); }
+  void set_lanes(int lanes) { lanes_ = static_cast<size_t>(lanes); }
+
+  void fail(const std::string& what) {
+    failure_ = what;
+    swapcontext(&fibres_[running_]->context, &scheduler_);
+  }
+
  private:
+  // Until its lanes are at a barrier, or ended.
+  void run_simdgroup(size_t group, bool backwards) {
+    size_t first = group * lanes_, size = std::min<size_t>(lanes_, count_ - first);
+    bool again = true;
+    while (again) {
+      for (size_t i = 0; i < size; ++i) resume(first + (backwards ? size - 1 - i : i));
+      for (size_t i = 0; i < size; ++i) check_together(first, first + i);
+      again = fibres_[first]->met != 0;
+      for (size_t i = 0; i < size; ++i) fibres_[first + i]->met = 0;
+    }
+  }
+
+  void check_together(size_t first, size_t i) const {
+    if (fibres_[i]->met == fibres_[first]->met) return;
+    TVM_FFI_THROW(RuntimeError) << "kernel " << kernel_->name << ": thread " << first
+                                << " is at line " << fibres_[first]->met << " and thread " << i
+                                << " at line " << fibres_[i]->met
+                                << " (0: elsewhere): a SIMD group does that with all its lanes";
+  }
+
   static void enter() {
     Group& group = of_this_thread();
     Fibre& fibre = *group.fibres_[group.running_];
@@ -71,8 +118,11 @@ class Group {
   void start(const unsigned* extents) {
     count_ = size_t{extents[0]} * extents[1] * extents[2];
     while (fibres_.size() < count_) fibres_.push_back(std::make_unique<Fibre>());
+    failure_.clear();
     for (size_t i = 0; i < count_; ++i) {
       Fibre& fibre = *fibres_[i];
+      fibre.turn = 0;
+      fibre.met = 0;
       fibre.position[0] = static_cast<unsigned>(i % extents[0]);
       fibre.position[1] = static_cast<unsigned>(i / extents[0] % extents[1]);
       fibre.position[2] = static_cast<unsigned>(i / extents[0] / extents[1]);
@@ -87,6 +137,9 @@ class Group {
   void resume(size_t i) {
     running_ = i;
     swapcontext(&scheduler_, &fibres_[i]->context);
+    if (!failure_.empty()) {
+      TVM_FFI_THROW(RuntimeError) << "kernel " << kernel_->name << " " << failure_;
+    }
   }
 
   // Whether there is a barrier to pass; all threads or none stand there.
@@ -107,6 +160,10 @@ class Group {
   std::vector<std::unique_ptr<Fibre>> fibres_;
   size_t count_ = 0;
   size_t running_ = 0;
+  size_t lanes_ = 32;
+  std::unique_ptr<char[]> met_[2] = {std::make_unique<char[]>(kMostThreads * kLaneBytes),
+                                     std::make_unique<char[]>(kMostThreads * kLaneBytes)};
+  std::string failure_;
   ucontext_t scheduler_;
 };
 
@@ -165,3 +222,15 @@ void metal_barrier(bool of_threadgroup_memory, int line) {
   // A negative line never fits those of others: what follows is the error of all_wait.
   emulator::Group::of_this_thread().wait(of_threadgroup_memory ? line : -line);
 }
+
+const void* metal_exchange(const void* mine, int bytes, int line) {
+  return emulator::Group::of_this_thread().exchange(mine, static_cast<size_t>(bytes), line);
+}
+
+int metal_lane() { return emulator::Group::of_this_thread().lane(); }
+
+void metal_fail(const char* what) { emulator::Group::of_this_thread().fail(what); }
+
+int metal_lanes() { return emulator::Group::of_this_thread().lanes(); }
+
+void metal_set_lanes(int lanes) { emulator::Group::of_this_thread().set_lanes(lanes); }

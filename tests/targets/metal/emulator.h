@@ -11,6 +11,8 @@ struct Thread {
   const unsigned* position;  // its position in the group
 };
 
+constexpr int kLaneBytes = 64;  // that a lane of a SIMD group can bring
+
 struct Kernel {
   const char* name;
   void (*call)(Thread);
@@ -28,4 +30,10 @@ extern "C" {
 // A function of tvm-ffi: args is TVMFFIAny[count]; not 0: an error was set.
 int metal_launch(const emulator::Kernel* kernel, const void* args, int count);
 void metal_barrier(bool of_threadgroup_memory, int line);
+// What all lanes of the SIMD group bring to a line, in steps of kLaneBytes; `bytes` of each.
+const void* metal_exchange(const void* mine, int bytes, int line);
+int metal_lane();
+int metal_lanes();                  // of a SIMD group
+void metal_set_lanes(int lanes);    // 32, unless other GPUs are to be emulated
+void metal_fail(const char* what);  // does not return
 }

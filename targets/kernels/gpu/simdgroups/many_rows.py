@@ -1,0 +1,123 @@
+"""Matrix times many vectors by SIMD groups: tiles in shared memory, multiplied 8 x 8 at a time.
+
+x and the opened weights are float32 there: a weight of 4 or 8 bits times a float16 scale is exact,
+and nothing is rounded that other kernels would not round. Groups of 32 columns are added in
+ascending order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+
+from .. import emit as e
+from ..linear_plan import Operands, Plan
+from ..many_rows import launch_inverses
+from ..tile import Tile
+from ..weights import GROUP
+from .plan import LANES, SIDE, Matrices, tiles
+from .words import MatrixRegisters
+
+
+def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+    """Emit the kernels, and before them one for the rows' norms; the host chooses by rows."""
+    launch_inverses(plan, tensors, m)
+    most, small, large = tiles(plan.spec)
+    e.choose(
+        m <= most,
+        lambda: _launch(plan, tensors, m, small),
+        lambda: _launch(plan, tensors, m, large),
+    )
+
+
+def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
+    rows, columns, threads = cut.shape
+    e.launch(
+        (-(-plan.spec.out_features // columns), (m + rows - 1) // rows),
+        threads,
+        lambda block, tile, t: MatrixTile(plan, tensors, m, cut, block, tile, t).emit(),
+    )
+
+
+class MatrixTile(Tile):
+    """A SIMD group has some matrices of sums."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Operands,
+        m: Any,
+        cut: Matrices,
+        block: Any,
+        tile: Any,
+        thread: Any,
+    ) -> None:
+        super().__init__(plan, tensors, m, cut.shape, block, tile, thread)
+        self.cut = cut
+        self.memory = e.shared((cut.floats,))
+        own = e.let(e.div(thread, LANES))
+        down, across = cut.own
+        self.row = e.let(e.div(own, cut.across) * (down * SIDE))
+        self.column = e.let(e.mod(own, cut.across) * (across * SIDE))
+
+    def emit(self) -> None:
+        """All groups, then the stores."""
+        down, across = self.cut.own
+        sums = MatrixRegisters(down * across)
+        xs, ws = MatrixRegisters(down), MatrixRegisters(across)
+        sums.clear()
+        with T.serial(self.plan.groups) as group:
+            self.load_x(group)
+            self.load_w(group)
+            e.barrier()
+            with T.serial(GROUP // SIDE) as step:
+                self._multiply(sums, xs, ws, step * SIDE)
+            e.barrier()
+        self._store(sums)
+
+    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+        """See Tile."""
+        for i, value in enumerate(values):
+            T.buffer_store(self.memory, value, [row * self.cut.x_stride + k + i])
+
+    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+        """See Tile."""
+        for i, value in enumerate(values):
+            at = self.cut.w_at + (k + i) * self.cut.w_stride + column
+            T.buffer_store(self.memory, value, [at])
+
+    def opened(self, row: Any, word: Any) -> list[Any]:
+        """See Tile; times the scale, which the portable kernel multiplies sums by."""
+        return self.tensors.weights.opened(row, word)
+
+    def _multiply(self, sums: MatrixRegisters, xs: Any, ws: Any, k: Any) -> None:
+        cut = self.cut
+        for i in range(xs.count):
+            at = (self.row + i * SIDE) * cut.x_stride + k
+            xs.load(i, self.memory, at, cut.x_stride)
+        for j in range(ws.count):
+            at = cut.w_at + k * cut.w_stride + self.column + j * SIDE
+            ws.load(j, self.memory, at, cut.w_stride)
+        for i in range(xs.count):
+            for j in range(ws.count):
+                sums.multiply(i * ws.count + j, xs, i, ws, j)
+
+    def _store(self, sums: MatrixRegisters) -> None:
+        cut, spec = self.cut, self.plan.spec
+        down, across = cut.own
+        for i in range(down):
+            for j in range(across):
+                at = (self.row + i * SIDE) * cut.w_stride + self.column + j * SIDE
+                sums.store(i * across + j, self.memory, at, cut.w_stride)
+        e.barrier()
+
+        def output(index: Any) -> None:
+            row, own = e.let(e.div(index, self.width)), e.let(e.mod(index, self.width))
+            column = e.let(self.block * self.width + own)
+            at = e.let(row * cut.w_stride + own)
+            places = (at, at + self.width) if spec.gated else (at,)
+            found = [e.let(self.memory[place]) for place in places]
+            e.when(column < spec.width, lambda: self.put(row, column, found))
+
+        e.over(self.rows * self.width, self.threads, self.thread, output)

@@ -1,0 +1,75 @@
+"""How a linear of many rows is cut into blocks and SIMD groups: numbers, by shape and rows.
+
+A row has the same bits from every tile, as far as a device multiplies matrices in one way: they
+are for speed alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...specs import FusedLinearSpec
+from ..weights import GROUP
+
+LANES = 32  # of a SIMD group
+SIDE = 8  # rows and columns of a matrix
+# Between rows in shared memory, so that the eight of a matrix lie in different banks.
+_GAP = 8
+# Blocks that keep a device busy: from so many on, tiles are large.
+_ENOUGH_BLOCKS = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """A tile, and the SIMD groups that share it."""
+
+    rows: int
+    columns: int
+    down: int  # SIMD groups along the rows
+    across: int  # and along the columns
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns, threads."""
+        return self.rows, self.columns, LANES * self.down * self.across
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """Matrices of one SIMD group, down and across."""
+        return self.rows // self.down // SIDE, self.columns // self.across // SIDE
+
+    @property
+    def x_stride(self) -> int:
+        """From one row of x in shared memory to the next."""
+        return GROUP + _GAP
+
+    @property
+    def w_stride(self) -> int:
+        """From one row of the weight's tile, or of sums, in shared memory to the next."""
+        return self.columns + _GAP
+
+    @property
+    def w_at(self) -> int:
+        """Where the weight's tile begins, behind that of x."""
+        return self.rows * self.x_stride
+
+    @property
+    def floats(self) -> int:
+        """In shared memory: x and the weight, in whose place come the sums."""
+        return max(self.w_at + GROUP * self.w_stride, self.rows * self.w_stride)
+
+
+SMALL = Matrices(rows=32, columns=64, down=2, across=2)
+LARGE = Matrices(rows=64, columns=64, down=4, across=2)
+
+
+def tiles(spec: FusedLinearSpec) -> tuple[int, Matrices, Matrices]:
+    """The most rows that the first tile is for, and the tiles for so many and for more."""
+    across = -(-spec.out_features // LARGE.columns)
+    most = LARGE.rows * (-(-_ENOUGH_BLOCKS // across) - 1)
+    return max(SMALL.rows, most), SMALL, LARGE
+
+
+def slots_tile() -> Matrices:
+    """For the rows of one expert, of which there are few."""
+    return SMALL

@@ -1,0 +1,51 @@
+"""Sums over lanes and over a block, in registers: no barrier, or one, where a tree takes eight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm.script import tirx as T
+
+from .. import emit as e
+from .plan import LANES
+from .words import from_lane
+
+
+def over_lanes(value: Any, lanes: int) -> Any:
+    """Emit the sum over `lanes` neighbours (a power of two up to 32), which all of them have.
+
+    A tree of our own, because the order of `simd_sum` is the device's.
+    """
+    total = e.Variable(value)
+    distance = lanes // 2
+    while distance:
+        other = e.let(from_lane(total.value, distance))
+        total.set(total.value + other)
+        distance //= 2
+    return total.value
+
+
+def block_sums(values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
+    """See `emit.block_sums`."""
+    lanes = min(threads, LANES)
+    totals = [over_lanes(value, lanes) for value in values]
+    groups = threads // lanes
+    if groups == 1:
+        return totals
+    partials = [e.shared((groups,)) for _ in values]  # apart: TVM sees that they do not meet
+
+    def keep() -> None:
+        for partial, total in zip(partials, totals, strict=True):
+            T.buffer_store(partial, total, [e.div(thread, lanes)])
+
+    e.when(e.mod(thread, lanes) == 0, keep)
+    e.barrier()
+    sums = []
+    for partial in partials:
+        whole = e.Variable(partial[0])
+        for i in range(1, groups):
+            whole.set(whole.value + partial[i])
+        sums.append(whole.value)
+    e.barrier()  # before the memory is used for something else
+    return sums

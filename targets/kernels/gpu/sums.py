@@ -1,0 +1,17 @@
+"""Sums over a block, as a device does them fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import emit as e
+from .limits import GpuLimits
+from .simdgroups import sums as simdgroups
+
+
+def block_sums(limits: GpuLimits, values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
+    """Emit what `emit.block_sums` says, in registers where there are SIMD groups."""
+    if limits.simdgroups:
+        return simdgroups.block_sums(values, threads, thread)
+    return e.block_sums(values, threads, thread)

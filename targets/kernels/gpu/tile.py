@@ -1,0 +1,106 @@
+"""A tile of y in one block: which rows it has of x and of the weight, and how it opens them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from tvm.script import tirx as T
+
+from . import emit as e
+from .linear_plan import Operands, Plan, eight, finish, one
+from .weights import GROUP, WORD, WORDS
+
+
+class Tile(ABC):
+    """Emits the code of one block: rows of x from `tile * rows` on, columns of `block`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Operands,
+        m: Any,
+        shape: tuple[int, int, int],
+        block: Any,
+        tile: Any,
+        thread: Any,
+    ) -> None:
+        """Args: `shape`, rows and columns (rows of the weight) of a tile, threads of a block."""
+        self.plan, self.tensors = plan, tensors
+        self.rows, self.columns, self.threads = shape
+        self.block, self.thread = block, thread
+        self.m = T.Cast("int32", m)
+        self.first_row = tile * self.rows
+
+    @abstractmethod
+    def emit(self) -> None:
+        """All sums, then the stores."""
+
+    @abstractmethod
+    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+        """Emit the stores of elements k, k + 1, ... of a group of x into shared memory."""
+
+    @abstractmethod
+    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+        """Emit the stores of elements k, k + 1, ... of a group of the weight into shared memory."""
+
+    def opened(self, row: Any, word: Any) -> list[Any]:
+        """Emit the load of eight elements of a row of the weight; see `Weights.word`."""
+        return self.tensors.weights.word(row, word)
+
+    def weight_row(self, column: Any) -> Any:
+        """Of a column of the tile; the last where there is none.
+
+        Of a gated linear, the tile's left half has gates, its right half what they are for.
+        """
+        spec = self.plan.spec
+        if spec.gated:
+            half = self.columns // 2
+            own = T.min(self.block * half + column % half, spec.width - 1)
+            return e.let(own + column // half * spec.width)
+        return e.let(T.min(self.block * self.columns + column, spec.out_features - 1))
+
+    @property
+    def width(self) -> int:
+        """Columns of y that the tile has."""
+        return self.columns // (2 if self.plan.spec.gated else 1)
+
+    def x_row(self, tile_row: Any) -> Any:
+        """Row of x for one of the tile; some row where there is none."""
+        return T.min(self.first_row + tile_row, self.m - 1)
+
+    def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
+        """Emit the store of the result of a row of the tile, if there is one."""
+        row = self.first_row + tile_row
+        e.when(row < self.m, lambda: finish(self.plan, self.tensors, row, column, sums))
+
+    def load_x(self, group: Any) -> None:
+        """Emit the copy of a group of all rows of x, normalised."""
+        plan, tensors = self.plan, self.tensors
+        whole = tensors.weights.whole_groups
+        count = WORD if whole else 1  # elements at a time
+
+        def load(index: Any) -> None:
+            at = e.let(index % (GROUP // count)) * count  # a multiple that `vector` can see
+            tile_row = e.let(index // (GROUP // count))
+            row = e.let(self.x_row(tile_row))
+            inverse = None if plan.spec.norm_eps is None else e.let(tensors.inverse[row])
+            k = group * GROUP + at
+            values = (
+                eight(plan, tensors, row, inverse, k)
+                if whole
+                else [one(plan, tensors, row, inverse, k)]
+            )
+            self.keep_x(tile_row, at, values)
+
+        e.over(self.rows * GROUP // count, self.threads, self.thread, load)
+
+    def load_w(self, group: Any) -> None:
+        """Emit the opening of a group of all columns."""
+
+        def load(index: Any) -> None:
+            column, word = index % self.columns, index // self.columns
+            row = self.weight_row(column)
+            self.keep_w(word * WORD, column, self.opened(row, group * WORDS + word))
+
+        e.over(self.columns * WORDS, self.threads, self.thread, load)
