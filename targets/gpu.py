@@ -61,8 +61,8 @@ def gpu_preset(
         kv_dtypes=("float32", "float16"),
         kernels=kernels_for(limits),
         activations="float16",
-        # Their specs say the dtypes; tensor cores would round.
-        float_kernels=kernels_for(replace(limits, tensor_cores=False)),
+        # Their specs say the dtypes; tensor cores and matrix units would round.
+        float_kernels=kernels_for(replace(limits, tensor_cores=False, wave_matrices=None)),
         latents_once=True,
         **more,
     )

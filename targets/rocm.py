@@ -36,19 +36,32 @@ def preset(variant: str | None) -> TargetPreset:
         )
     (code,) = chosen("rocm", variant or here[0], ROCM_CODES)
     wave = wave_of(code)
-    limits = GpuLimits(threads_per_block=THREADS, shared_memory_bytes=SHARED_MEMORY_BYTES)
+    unit = matrix_unit_of(code)
+    limits = GpuLimits(
+        threads_per_block=THREADS,
+        shared_memory_bytes=SHARED_MEMORY_BYTES,
+        wave_matrices=unit,
+    )
     return gpu_preset(
         f"rocm:{code}",
         limits,
         {"kind": "rocm", "mcpu": code, "thread_warp_size": wave},
         toolchain=RocmToolchain(wave),
         codes=(code,),
+        # In the sense that counts: prompts are multiplied in float16, few rows in float32.
+        fast_math=unit is not None,
     )
 
 
 def wave_of(code: str) -> int:
     """Threads that run in step: 64 on data-centre GPUs (CDNA), 32 on the others (RDNA)."""
     return 64 if code.startswith("gfx9") else 32
+
+
+def matrix_unit_of(code: str) -> str | None:
+    """Which of `kernels/gpu/waves/units.py` the GPU has."""
+    units = {"gfx9": "mfma", "gfx11": "wmma", "gfx12": "wmma12"}
+    return next((unit for family, unit in units.items() if code.startswith(family)), None)
 
 
 def gpus_here() -> list[str]:

@@ -57,8 +57,8 @@ class TargetPreset:
     variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
     codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
-    # Whether what compiles the kernels on the device may add in another order than is written: a
-    # row's last bits may then depend on its batch.
+    # Whether a row's last bits may depend on its batch: what compiles the kernels on the device may
+    # add in another order than is written, or many rows are multiplied otherwise than few.
     fast_math: bool = False
     # Whose functions a library has, if not those of ARCHITECTURE.md: "web-llm".
     interface: str | None = None

@@ -25,6 +25,12 @@ from ..support.tiny_models import save
 
 REQUIRED = "WHERRY_REQUIRE_ROCM"  # set in CI, which installs lld and rocm-device-libs
 MACHINES = {"gfx90a": 0x3F, "gfx942": 0x4C, "gfx1100": 0x41, "gfx1201": 0x4E}  # of e_flags
+MULTIPLY = {  # what many rows are multiplied by
+    "gfx90a": "v_mfma_f32_16x16x16f16",
+    "gfx942": "v_mfma_f32_16x16x16_f16",
+    "gfx1100": "v_wmma_f32_16x16x16_f16",
+    "gfx1201": "v_wmma_f32_16x16x16_f16",
+}
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +121,14 @@ def test_kernels_of_each_gpu(code, tools, tmp_path):
     wave = 32 if ".amdhsa_wavefront_size32 1" in assembly else 64
     assert preset.device["thread_warp_size"] == wave
     assert barriers_that_wait(assembly) > 4
+    assert set(re.findall(r"v_(?:wmma|mfma)\w+", assembly)) == {MULTIPLY[code]}
+    (tiled,) = (part for part in assembly.split(".end_amdhsa_kernel") if MULTIPLY[code] in part)
+    # Registers hold everything, and 16 bytes at a time go to shared memory and come back.
+    assert ".amdhsa_private_segment_fixed_size 0\n" in tiled
+    assert set(re.findall(r"\bds_\w+", tiled)) <= {
+        *("ds_load_b128", "ds_store_b128"),
+        *("ds_read_b128", "ds_read2_b64", "ds_write_b128", "ds_write2_b64"),
+    }
 
 
 def test_functions_of_rocm_are_linked(tools):
@@ -152,6 +166,7 @@ def test_the_linker_is_heard(tools):
 def test_the_presets(monkeypatch, tmp_path):
     assert find("rocm:gfx942").device["thread_warp_size"] == 64
     assert find("rocm:gfx1201").device["thread_warp_size"] == 32
+    assert find("rocm:gfx1201").fast_math and not find("rocm:gfx1030").fast_math
     with pytest.raises(UsageError, match=r"(?s)gfx942 +MI300.*Type: --target rocm:gfx1101$"):
         find("rocm:gfx110l")
     monkeypatch.setattr(rocm, "TOPOLOGY", tmp_path)

@@ -31,7 +31,7 @@ def _of_device(target: dict[str, Any]) -> list[str]:
     if features := target.get("device_features"):
         found.append(f"  the device must have {', '.join(features)}")
     if target.get("fast_math"):
-        found.append("  compiled there with fast math: last bits may depend on what shares a batch")
+        found.append("  last bits may depend on what shares a batch")
     return found
 
 

@@ -23,6 +23,10 @@ class GpuLimits:
     # matrices of 8 x 8 together (Apple's SIMD groups, from A14 and M1 on).
     simdgroups: bool = False
 
+    # A wave multiplies float16 matrices of 16 x 16 (AMD's): by which instruction, a name in
+    # `waves/units.py`.
+    wave_matrices: str | None = None
+
     def __post_init__(self) -> None:
         threads, shared = self.threads_per_block, self.shared_memory_bytes
         if threads < 64 or threads & (threads - 1):

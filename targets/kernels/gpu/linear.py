@@ -24,6 +24,7 @@ from .limits import GpuLimits
 from .linear_plan import Operands, Plan
 from .many_rows import launch_many_rows
 from .simdgroups import many_rows as simdgroups
+from .waves import many_rows as waves
 from .weights import Weights, stored_parameters
 
 FEW_ROWS = 8  # up to so many go to `few_rows`
@@ -84,6 +85,8 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
     launch_many = launch_many_rows
     if limits.simdgroups:
         launch_many = simdgroups.launch_many_rows
+    elif limits.wave_matrices and waves.fits(spec):
+        launch_many = waves.launch_many_rows
     e.choose(
         m <= FEW_ROWS,
         lambda: e.choose(

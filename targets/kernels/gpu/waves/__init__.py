@@ -1,0 +1,1 @@
+"""Kernels for AMD's matrix units (`GpuLimits.wave_matrices`): WMMA of RDNA, MFMA of CDNA."""

@@ -1,0 +1,148 @@
+"""Matrix times many vectors by matrix units: tiles in shared memory, 16 x 16 at a time.
+
+x and opened weights are float16 there, products are exact and sums float32, in ascending groups of
+16 columns.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ...specs import FusedLinearSpec
+from .. import emit as e
+from ..linear_plan import Operands, Plan
+from ..many_rows import launch_inverses
+from ..tile import Tile
+from ..weights import GROUP
+from .units import SIDE, UNITS, MatrixUnit
+
+ROWS = COLUMNS = 64  # of a tile
+DOWN = ACROSS = 2  # waves
+_OWN_ROWS, _OWN_COLUMNS = ROWS // DOWN // SIDE, COLUMNS // ACROSS // SIDE  # matrices of a wave
+_STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
+_VECTOR = 4  # elements that a lane reads at once
+
+
+def fits(spec: FusedLinearSpec) -> bool:
+    """Whether float16 is enough for all that is multiplied."""
+    return spec.in_features % GROUP == 0 and (
+        spec.scheme == "f16" or (spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16")
+    )
+
+
+def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+    """Emit the kernel, and before it one for the rows' norms."""
+    assert plan.limits.wave_matrices is not None
+    launch(plan, tensors, m, UNITS[plan.limits.wave_matrices])
+
+
+def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
+    """`launch_many_rows` for a matrix unit."""
+    launch_inverses(plan, tensors, m)
+    shape = ROWS, COLUMNS, unit.lanes * DOWN * ACROSS
+    e.launch(
+        (-(-plan.spec.out_features // COLUMNS), (m + ROWS - 1) // ROWS),
+        shape[-1],
+        lambda block, tile, t: WaveTile(plan, tensors, m, shape, block, tile, t, unit).emit(),
+    )
+
+
+class WaveTile(Tile):
+    """A wave has some matrices of sums; of a gated linear, those of gates and what they are for."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Operands,
+        m: Any,
+        shape: tuple[int, int, int],
+        block: Any,
+        tile: Any,
+        thread: Any,
+        unit: MatrixUnit,
+    ) -> None:
+        super().__init__(plan, tensors, m, shape, block, tile, thread)
+        self.unit = unit
+        self.x = e.shared((ROWS, _STRIDE), "float16")
+        self.w = e.shared((COLUMNS, _STRIDE), "float16")
+        wave, self.lane = e.let(e.div(thread, unit.lanes)), e.let(e.mod(thread, unit.lanes))
+        self.row = e.let(e.div(wave, ACROSS) * (_OWN_ROWS * SIDE))
+        self.column = e.let(e.mod(wave, ACROSS) * SIDE)
+
+    def emit(self) -> None:
+        """All groups, then the stores."""
+        unit = self.unit
+        size = _OWN_ROWS * _OWN_COLUMNS * unit.sums
+        sums = e.private(size)
+        a = e.private(_OWN_ROWS * unit.own, "float16")
+        b = e.private(_OWN_COLUMNS * unit.own, "float16")
+        for i in range(size):
+            T.buffer_store(sums, T.float32(0), [i])
+        with T.serial(self.plan.groups) as group:
+            self.load_x(group)
+            self.load_w(group)
+            e.barrier()
+            for k in range(0, GROUP, SIDE):
+                self._multiply(sums, a, b, k)
+            e.barrier()
+        self._store(sums)
+
+    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+        """See Tile."""
+        self._keep(self.x, row, k, [e.kept("float16", value) for value in values])
+
+    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+        """See Tile."""
+        self._keep(self.w, column, k, values)
+
+    def _keep(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
+        """Emit the stores as vectors: LLVM would store some one by one."""
+        halves = e.private(len(values), "float16")
+        for i, value in enumerate(values):
+            T.buffer_store(halves, T.Cast("float16", value), [i])
+        for i in range(0, len(values), _VECTOR):
+            T.buffer_store(into, halves[T.ramp(i, 1, _VECTOR)], [row, T.ramp(k + i, 1, _VECTOR)])
+
+    def opened(self, row: Any, word: Any) -> list[Any]:
+        """See Tile."""
+        return self.tensors.weights.opened(row, word)
+
+    def _matrix_column(self, j: int) -> Any:
+        """The first column of the wave's matrix j: those of gates are in the tile's left half."""
+        return self.column + j * (ACROSS * SIDE)
+
+    def _multiply(self, sums: Any, a: Any, b: Any, k: int) -> None:
+        unit = self.unit
+        first = e.let(unit.first_k(self.lane) + k)
+        line = e.let(e.mod(self.lane, SIDE))
+
+        def load(into: Any, at: int, source: Any, row: Any) -> None:
+            for i in range(0, unit.own, _VECTOR):
+                value = source[row, T.ramp(first + i, 1, _VECTOR)]
+                T.buffer_store(into, value, [T.ramp(at + i, 1, _VECTOR)])
+
+        for i in range(_OWN_ROWS):
+            load(a, i * unit.own, self.x, self.row + i * SIDE + line)
+        for j in range(_OWN_COLUMNS):
+            load(b, j * unit.own, self.w, self._matrix_column(j) + line)
+        for i in range(_OWN_ROWS):
+            for j in range(_OWN_COLUMNS):
+                at = (i * _OWN_COLUMNS + j) * unit.sums
+                unit.multiply(sums, at, a, i * unit.own, b, j * unit.own)
+
+    def _store(self, sums: Any) -> None:
+        unit, spec = self.unit, self.plan.spec
+        pairs = _OWN_COLUMNS // 2 if spec.gated else _OWN_COLUMNS
+        for i in range(_OWN_ROWS):
+            for j in range(pairs):
+                own = self._matrix_column(j) + e.mod(self.lane, SIDE)
+                column = e.let(self.block * self.width + own)
+                places = (j, j + pairs) if spec.gated else (j,)
+                for r in range(unit.sums):
+                    row = e.let(self.row + i * SIDE + unit.row(self.lane, r))
+                    at = [(i * _OWN_COLUMNS + p) * unit.sums + r for p in places]
+                    put = partial(self.put, row, column, [sums[place] for place in at])
+                    e.when(column < spec.width, put)
