@@ -29,6 +29,7 @@ MADE = {
     ("metal", None): ("Mach-O", "aarch64", "macos 13.0", None),
     ("metal:macabi", None): ("Mach-O", "aarch64", "macabi 16.0", "wherry_"),
     ("iphone", None): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
+    ("iphone:a14", None): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
     ("iphone:simulator", None): ("Mach-O", "aarch64", "ios-simulator 16.0", "wherry_"),
     ("metal", "ios"): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
     ("android", None): ("ELF", "aarch64", "", "wherry_"),
@@ -73,6 +74,9 @@ def test_objects_are_the_host_s(model, target, host):
     kind = manifest.target["kind"]
     assert (kind == "llvm") == target.startswith("cpu")
     assert (DEVICE_CODE.get(kind, b"") in data.data) and manifest.target["name"]
+    if kind == "metal":
+        old = target in ("iphone", "iphone:simulator")
+        assert manifest.target["device_features"] == ([] if old else ["MTLGPUFamilyApple7"])
     said = manifest.target["objects"]
     assert said["format"] == format_
     if symbols is None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from wherry.targets.kernels import FusedLinearSpec, RMSNormSpec
+from wherry.targets.kernels.gpu import GpuKernels
 from wherry.targets.kernels.gpu.simdgroups import plan
 from wherry.targets.target import find
 
@@ -14,6 +15,7 @@ from .test_cpu_linear import portable
 from .test_device_experts import CASES as EXPERTS
 from .test_device_experts import expert_linear
 from .test_fused_linear import BOUND, expected
+from .test_gpu_sources import USUAL, source
 
 pytestmark = pytest.mark.cpu
 KERNELS = find("metal").kernels.kernels
@@ -98,3 +100,15 @@ def test_norms(d):
     exact = exact / np.sqrt((exact**2).mean(-1, keepdims=True) + 1e-5) * w
     np.testing.assert_allclose(y, exact, rtol=2e-6, atol=1e-6)
     assert np.array_equal(norm(x[7:9], w, np.zeros((2, d), "float32"))[-1], y[7:9])
+
+
+@pytest.mark.nightly
+def test_one_row_waits_twice():
+    """For the sums of its squares; the portable kernel has a tree of barriers for them."""
+    form = {"out_features": 64, "in_features": 64, "scheme": "q4", "scale_dtype": HALF}
+    spec = FusedLinearSpec(**form, norm_eps=1e-5)
+    counts = []
+    for made in (GpuKernels(USUAL, {}), KERNELS):
+        first = source(made.fused_linear(spec).compute, "metal").split("kernel void")[1]
+        counts.append(first.count("threadgroup_barrier"))
+    assert counts == [10, 2]
