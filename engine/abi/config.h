@@ -13,6 +13,7 @@ struct ModelOptions {
   int threads = 0;            // of the compiled model's kernels; 0: see default_threads()
   std::string pack_dir;       // folder for the packed weights; empty: keep them in memory
   bool check_weights = true;  // against the checksums of the first load with this pack_dir
+  bool cuda_graphs = true;    // decode steps of the same sizes are one command of a CUDA device
 };
 
 struct EngineConfig {

@@ -37,6 +37,8 @@ TEST(given_values) {
   CHECK_EQ(options.pack_dir, "/p");
   CHECK(options.check_weights);
   CHECK(!parse_model_options(R"({"check_weights": 0})").check_weights);
+  CHECK(options.cuda_graphs);
+  CHECK(!parse_model_options(R"({"cuda_graphs": 0})").cuda_graphs);
 }
 
 TEST(the_library_bounds_the_step) {
@@ -62,7 +64,7 @@ TEST(everything_wrong_is_named) {
   CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");
   CHECK_CONTAINS(text, "unknown key \"kv\"; known are max_batch, context, kv_tokens");
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"thread": true})")),
-                 "unknown key \"thread\"; known are threads, pack_dir, check_weights");
+                 "unknown key \"thread\"; known are threads, pack_dir, check_weights, cuda_graphs");
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
 }

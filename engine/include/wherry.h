@@ -194,6 +194,9 @@ typedef struct {
   uint64_t chained_steps;    /* launched before the step before them was read, with tokens that the
                                 device took from it */
   uint64_t vain_rows; /* of them, for a token that was another, or a request that had ended */
+  uint64_t graph_steps;        /* launched as one command: CUDA graphs */
+  const char* graphs_given_up; /* why none is any more, which costs speed alone; null: nothing has
+                                  gone wrong. The engine's own */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */
@@ -204,7 +207,9 @@ WHERRY_API const char* wherry_last_error(void);
  * weights: folder with tensor-cache.json and its shards.
  * device: "cpu" or "<kind>:<index>".
  * options_json, all optional: {"threads": int, "pack_dir": folder for the packed weights,
- *  "check_weights": 1 (default) compares them with the checksums in that folder, 0 does not}
+ *  "check_weights": 1 (default) compares them with the checksums in that folder, 0 does not,
+ *  "cuda_graphs": 1 (default) launches decode steps of the same sizes as one command where the
+ *   device is CUDA's, 0 does not}
  */
 WHERRY_API int wherry_model_load(const char* lib, const char* weights, const char* device,
                                  const char* options_json, wherry_model** out);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/candidates.h"
@@ -50,6 +51,12 @@ struct Rows {
   std::vector<Candidates> candidates;  // [rows], or empty: they were not asked for
 };
 
+// What came of launching steps as one command each.
+struct GraphCounts {
+  uint64_t steps = 0;    // that were
+  std::string given_up;  // why none is from there on; empty: nothing has gone wrong
+};
+
 // How large a session's batches get.
 struct SessionLimits {
   std::vector<int64_t> pages;     // of the state, for each group
@@ -93,6 +100,7 @@ class Session {
   virtual int64_t most_candidates() const { return 0; }
   // Bytes of results that were brought from a device so far.
   virtual uint64_t bytes_read() const { return 0; }
+  virtual GraphCounts graphs() const { return {}; }
 
   virtual void copy_page(int group, int32_t from, int32_t to) = 0;
   virtual void copy_slot(int32_t from, int32_t to) = 0;

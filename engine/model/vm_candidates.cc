@@ -35,8 +35,7 @@ VmCandidates::VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> 
       scales_(logit_rows, kFloat32, device),
       how_(logit_rows * kHow, kFloat32, device) {}
 
-ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<float>& scales,
-                                 const std::vector<Choice>& choices) {
+bool VmCandidates::stage(const std::vector<float>& scales, const std::vector<Choice>& choices) {
   std::vector<float> wanted = scales;
   std::replace(wanted.begin(), wanted.end(), 0.0f, 1.0f);
   if (wanted != used_) {  // steps of the same requests have the same: nothing goes to the device
@@ -44,10 +43,9 @@ ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<fl
     scales_there_ = scales_.view(wanted);
     used_ = std::move(wanted);
   }
-  auto packed = function_(logits, scales_there_).cast<ffi::Tensor>();
   bool likeliest = std::all_of(choices.begin(), choices.end(),
                                [](const Choice& choice) { return choice.likeliest(); });
-  if (likeliest || !choice_.has_value()) return packed;
+  if (likeliest || !choice_.has_value()) return false;
   std::vector<float> how;
   for (size_t i = 0; i < choices.size(); ++i) {
     const Choice& choice = choices[i];
@@ -55,9 +53,13 @@ ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, const std::vector<fl
                            choice.min_p});
   }
   const int64_t shape[] = {static_cast<int64_t>(choices.size()), kHow}, strides[] = {kHow, 1};
-  ffi::Tensor there =
-      how_.view(how).as_strided(ffi::ShapeView(shape, 2), ffi::ShapeView(strides, 2));
-  return (*choice_)(packed, there).cast<ffi::Tensor>();
+  how_there_ = how_.view(how).as_strided(ffi::ShapeView(shape, 2), ffi::ShapeView(strides, 2));
+  return true;
+}
+
+ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, bool drawn) {
+  auto packed = function_(logits, scales_there_).cast<ffi::Tensor>();
+  return drawn ? (*choice_)(packed, how_there_).cast<ffi::Tensor>() : packed;
 }
 
 // Behind all else if it was drawn, else the likeliest comes first.

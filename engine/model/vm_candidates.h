@@ -19,10 +19,12 @@ class VmCandidates {
   VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> choice,
                const Metadata& metadata, int64_t logit_rows, DLDevice device);
 
-  // Starts the work on logits [m, vocab] of the device; scales [m], 0 where none are wanted;
-  // choices [m] or none. The result, which has to be read back.
-  ffi::Tensor launch(const ffi::Tensor& logits, const std::vector<float>& scales,
-                     const std::vector<Choice>& choices);
+  // Writes what a step asks for to the device: scales [m], 0 where none are wanted; choices [m] or
+  // none. Whether tokens have to be drawn.
+  bool stage(const std::vector<float>& scales, const std::vector<Choice>& choices);
+  // Starts the work on logits [m, vocab] of the device, for what was written last. The result,
+  // which has to be read back.
+  ffi::Tensor launch(const ffi::Tensor& logits, bool drawn);
 
   // Whether tokens can be drawn there, by others than `likeliest` choices.
   bool draws() const { return choice_.has_value(); }
@@ -40,7 +42,7 @@ class VmCandidates {
   const double relative_error_;
   Staging scales_, how_;
   std::vector<float> used_, logits_;
-  ffi::Tensor scales_there_, host_;
+  ffi::Tensor scales_there_, how_there_, host_;
 };
 
 }  // namespace wherry

@@ -67,6 +67,7 @@ struct Opened {
       : shared(std::make_shared<VmShared>()) {
     shared->device = parse_device(device);
     shared->threads = options.threads > 0 ? options.threads : default_threads();
+    shared->graphs = options.cuda_graphs;
     shared->executable = open_executable(lib);
     vm = std::make_unique<VirtualMachine>(shared->executable, shared->device);
     shared->metadata = parse_metadata(vm->function("_metadata")().cast<ffi::String>());

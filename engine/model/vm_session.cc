@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "model/graphs/sizes.h"
+#include "model/graphs/step_graphs.h"
 #include "model/staging.h"
+#include "model/step_arrays.h"
 #include "model/threads.h"
 #include "model/virtual_machine.h"
 #include "model/vm_candidates.h"
@@ -17,8 +19,6 @@
 namespace wherry {
 
 namespace {
-
-constexpr DLDataType kInt32{kDLInt, 32, 1};
 
 // TVM's pooled allocator keeps a freed buffer of each size it ever saw, and the sizes follow the
 // number of rows: after many different ones it is told to give them back.
@@ -35,71 +35,15 @@ class AllocatorTrimmer {
   std::set<size_t> seen_;
 };
 
-// The arrays of a batch that a library takes, in its order.
-class Inputs {
- public:
-  Inputs(const Metadata& metadata, const SessionLimits& limits, DLDevice device) {
-    for (const std::string& name : metadata.inputs) add(name, limits, device);
-  }
-
-  size_t size() const { return arrays_.size(); }
-
-  // Writes them to the device, and their views to `arguments`. `packed`: candidates of the step
-  // before, for the batch's `chosen_from`.
-  void fill(const Batch& batch, const ffi::Tensor& packed, std::vector<ffi::AnyView>& arguments) {
-    views_.clear();
-    for (Array& array : arrays_) views_.push_back(array.staging.view(array.of(batch)));
-    std::copy(views_.begin(), views_.end(), arguments.begin());
-    for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
-      if (batch.chosen_from[i] < 0) continue;
-      copy_tensor(element_of(packed, VmCandidates::chosen_at(packed, batch.chosen_from[i])),
-                  element_of(views_[tokens_], static_cast<int64_t>(i)));
-    }
-  }
-
- private:
-  using Field = std::function<const std::vector<int32_t>&(const Batch&)>;
-  struct Array {
-    Field of;
-    Staging staging;
-  };
-
-  void add(const std::string& name, const SessionLimits& limits, DLDevice device) {
-    auto plain = [&](std::vector<int32_t> Batch::* field, int64_t capacity) {
-      arrays_.push_back({[field](const Batch& b) -> const auto& { return b.*field; },
-                         Staging(capacity, kInt32, device)});
-    };
-    const int64_t n = limits.rows, r = limits.sequences;
-    if (name == "tokens") {
-      tokens_ = arrays_.size();
-      return plain(&Batch::tokens, n);
-    }
-    if (name == "positions") return plain(&Batch::positions, n);
-    if (name == "sequences") return plain(&Batch::sequences, n);
-    if (name == "adapters") return plain(&Batch::adapters, n);
-    if (name == "query_indptr") return plain(&Batch::query_indptr, r + 1);
-    if (name == "slots") return plain(&Batch::slots, r);
-    if (name == "source_lengths") return plain(&Batch::source_lengths, r);
-    if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);
-    size_t group = std::stoul(name.substr(name.find('.') + 1));  // "pages.0": see parse_metadata
-    arrays_.push_back({[group](const Batch& b) -> const auto& { return b.pages[group].indptr; },
-                       Staging(r + 1, kInt32, device)});
-    arrays_.push_back({[group](const Batch& b) -> const auto& { return b.pages[group].ids; },
-                       Staging(limits.page_ids[group], kInt32, device)});
-  }
-
-  std::vector<Array> arrays_;
-  std::vector<ffi::Tensor> views_;
-  size_t tokens_ = 0;  // which of them
-};
-
 class VmSession : public Session {
  public:
   VmSession(std::shared_ptr<const VmShared> shared, const SessionLimits& limits)
       : shared_(std::move(shared)),
+        page_ids_(limits.page_ids),
+        graphs_(graphs_of(*shared_)),
         vm_(shared_->executable, shared_->device),
         plugin_(plugin_of(shared_->device)),
-        inputs_(shared_->metadata, limits, shared_->device) {
+        arrays_(shared_->metadata, limits, shared_->device) {
     const Metadata& metadata = shared_->metadata;
     for (Entry entry : metadata.entries) {
       entries_.emplace_back(entry, vm_.function(name_of(entry)));
@@ -116,7 +60,7 @@ class VmSession : public Session {
       }
     }
     // The arrays of a batch come first and change at each step; state and parameters stay.
-    arguments_.resize(inputs_.size());
+    arguments_.resize(arrays_.size());
     for (const State& state : state_) arguments_.emplace_back(state.tensor);
     arguments_.insert(arguments_.end(), shared_->params.begin(), shared_->params.end());
   }
@@ -130,15 +74,10 @@ class VmSession : public Session {
     flight.launched = true;
     flight.rows = static_cast<int64_t>(batch.logit_rows.size());
     flight.entry = entry;
-    inputs_.fill(batch, flights_.empty() ? ffi::Tensor() : flights_.back().packed, arguments_);
-    ffi::Any result;
-    function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
+    StepResults made = start(batch, entry);
+    flight.result = std::move(made.result);
+    flight.packed = std::move(made.packed);
     if (entry != Entry::kEncode) {
-      flight.result = std::move(result).cast<ffi::Tensor>();
-      check_result(flight);
-      if (candidates_ && !batch.scales.empty()) {
-        flight.packed = candidates_->launch(flight.result, batch.scales, batch.choices);
-      }
       // Our plugins hold commands back until somebody waits.
       if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
       flight.asked.assign(static_cast<size_t>(flight.rows), !flight.packed.defined());
@@ -190,6 +129,9 @@ class VmSession : public Session {
   bool asynchronous() const override { return !is_host(shared_->device); }
   int64_t most_candidates() const override { return shared_->metadata.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
+  GraphCounts graphs() const override {
+    return graphs_ ? GraphCounts{graphs_->played(), graphs_->given_up()} : GraphCounts{};
+  }
 
   void copy_page(int group, int32_t from, int32_t to) override {
     for (const ffi::Tensor& layer : layers(group))
@@ -248,6 +190,54 @@ class VmSession : public Session {
     bool launched = false;
   };
 
+  // Asks the device for a step. Of two under way each has a lane.
+  StepResults start(const Batch& batch, Entry entry) {
+    lane_ = chains() ? 1 - lane_ : 0;
+    const bool repeats =
+        entry == Entry::kForward && graphs_ && graphs_->given_up().empty() && only_decodes(batch);
+    if (!repeats) {
+      fill(batch);
+      const bool drawn = stage(batch);
+      auto call = [&] { return run(batch, entry, drawn); };
+      return graphs_ ? graphs_->launch(lane_, call) : call();
+    }
+    const Batch rounded = with_rounded_pages(batch, page_ids_);
+    fill(rounded);
+    const bool drawn = stage(rounded);
+    return graphs_->run(lane_, key_of(rounded, drawn), [&] { return run(rounded, entry, drawn); });
+  }
+
+  bool reads_candidates(const Batch& batch) const { return candidates_ && !batch.scales.empty(); }
+
+  // Writes what its candidates are asked for with; whether tokens are drawn.
+  bool stage(const Batch& batch) {
+    return reads_candidates(batch) && candidates_->stage(batch.scales, batch.choices);
+  }
+
+  // Launches the kernels of a step whose arrays are there.
+  StepResults run(const Batch& batch, Entry entry, bool drawn) {
+    ffi::Any result;
+    function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
+    StepResults made;
+    if (entry == Entry::kEncode) return made;
+    made.result = std::move(result).cast<ffi::Tensor>();
+    check_result(made.result, entry, static_cast<int64_t>(batch.logit_rows.size()));
+    if (reads_candidates(batch)) made.packed = candidates_->launch(made.result, drawn);
+    return made;
+  }
+
+  // Writes the arrays to the device, and their views to the arguments.
+  void fill(const Batch& batch) {
+    const std::vector<ffi::Tensor>& views = arrays_.fill(batch);
+    std::copy(views.begin(), views.end(), arguments_.begin());
+    for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
+      if (batch.chosen_from[i] < 0) continue;
+      const ffi::Tensor& packed = flights_.back().packed;  // of the step before
+      copy_tensor(element_of(packed, VmCandidates::chosen_at(packed, batch.chosen_from[i])),
+                  element_of(arrays_.tokens(), static_cast<int64_t>(i)));
+    }
+  }
+
   bool ask(Flight& flight, int64_t i) {
     if (flight.asked.at(static_cast<size_t>(i))) return false;
     plugin_->start(part_of(flight.result, i));
@@ -268,6 +258,20 @@ class VmSession : public Session {
     return Plugin{*start, take};
   }
 
+  // None where the device has none, or they are not wanted. A step of a recurrent model changes its
+  // state, so it cannot be tried twice.
+  static std::unique_ptr<StepGraphs> graphs_of(const VmShared& shared) {
+    if (!shared.graphs || shared.metadata.recurrent()) return nullptr;
+    try {
+      std::unique_ptr<Recorder> recorder = open_recorder(shared.device);
+      if (!recorder) return nullptr;
+      KeptStorage::install();  // before the VM is made
+      return std::make_unique<StepGraphs>(std::move(recorder));
+    } catch (const Error& error) {
+      return std::make_unique<StepGraphs>(nullptr, error.what());
+    }
+  }
+
   const ffi::Function& function_of(Entry entry) const {
     for (const auto& [known, function] : entries_) {
       if (known == entry) return function;
@@ -275,15 +279,13 @@ class VmSession : public Session {
     throw Error(WHERRY_INTERNAL, concat("the library has no entry ", name_of(entry)));
   }
 
-  void check_result(const Flight& flight) const {
-    const ffi::Tensor& result = flight.result;
-    const bool embeds = flight.entry == Entry::kEmbed && result.ndim() == 2;
+  void check_result(const ffi::Tensor& result, Entry entry, int64_t rows) const {
+    const bool embeds = entry == Entry::kEmbed && result.ndim() == 2;
     const int64_t columns = embeds ? result.size(1) : shared_->metadata.vocab_size;
     const std::string has = describe(result.dtype(), shape_of(result));
-    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {flight.rows, columns});
+    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows, columns});
     if (has != wanted || !result.IsContiguous()) {
-      throw Error(WHERRY_INCOMPATIBLE,
-                  concat(name_of(flight.entry), " returned ", has, ", not ", wanted));
+      throw Error(WHERRY_INCOMPATIBLE, concat(name_of(entry), " returned ", has, ", not ", wanted));
     }
   }
 
@@ -326,10 +328,12 @@ class VmSession : public Session {
   }
 
   std::shared_ptr<const VmShared> shared_;
+  const std::vector<int64_t> page_ids_;  // that the table of a group has room for
+  std::unique_ptr<StepGraphs> graphs_;   // null: every step is launched kernel by kernel
   VirtualMachine vm_;
   std::optional<Plugin> plugin_;  // of the device; none: it is one of TVM's own
   std::vector<std::pair<Entry, ffi::Function>> entries_;
-  Inputs inputs_;
+  StepArrays arrays_;
   std::vector<State> state_;
   std::vector<ffi::AnyView> arguments_;  // of an entry, in order
   AllocatorTrimmer trimmer_;
@@ -338,6 +342,7 @@ class VmSession : public Session {
   Flight collected_;                // the last one that was
   std::vector<ffi::Tensor> whole_;  // hold the memory of its rows that were fetched
   uint64_t bytes_read_ = 0;
+  int lane_ = 0;
 };
 
 }  // namespace

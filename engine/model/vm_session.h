@@ -19,6 +19,7 @@ struct VmShared {
   ffi::Array<ffi::Tensor> params;
   DLDevice device{kDLCPU, 0};
   int threads = 1;        // of the kernels
+  bool graphs = true;     // where the device has them
   uint64_t identity = 0;  // see Model
 };
 

@@ -77,6 +77,7 @@ class Engine {
   void launch_ahead(Lock& lock);  // the step after it, where the device can; as run_model
   void finish_step(Lock& lock);   // gives up the lock while it waits and samples
   double step_seconds(const StepResult& result, double now);
+  void count_graphs(const GraphCounts& graphs);
   void accept(StepResult& result, double seconds);
   void settle_ahead(const StepResult& result);
   void accept_restore(Request& request);
@@ -119,8 +120,10 @@ class Engine {
   std::deque<QueuedEvent> events_;
   std::vector<std::vector<float>> handed_;  // embeddings of the events that were handed out last
   wherry_stats stats_{};
-  double step_started_ = 0;  // 0: no step is under way
-  double last_ended_ = 0;    // when the last step had
+  uint64_t graph_steps_ = 0;     // of the session
+  std::string graphs_given_up_;  // set once
+  double step_started_ = 0;      // 0: no step is under way
+  double last_ended_ = 0;        // when the last step had
 
   Plan plan_;                    // of the step under way; changed without the lock by its thread
   std::vector<uint64_t> ended_;  // requests of which the stepper does not know yet that they ended

@@ -173,6 +173,14 @@ void Engine::prepare_next() {
   stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
+// Of a step that was not launched nothing is known.
+void Engine::count_graphs(const GraphCounts& graphs) {
+  if (graphs.steps > graph_steps_) {
+    stats_.graph_steps += graphs.steps - std::exchange(graph_steps_, graphs.steps);
+  }
+  if (graphs_given_up_.empty()) graphs_given_up_ = graphs.given_up;
+}
+
 void Engine::finish_step(Lock& lock) {
   inside_ = true;
   lock.unlock();
@@ -191,6 +199,7 @@ void Engine::finish_step(Lock& lock) {
   stats_.candidate_rows += result.rows.candidates;
   stats_.whole_rows += result.rows.whole;
   stats_.readback_bytes += result.bytes_read;
+  count_graphs(result.graphs);
   stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
     accept(result, step);

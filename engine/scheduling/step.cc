@@ -195,6 +195,7 @@ StepResult Stepper::collect(Plan& plan) {
   const RowCounts& after = sampler_.counts();
   result.rows = {after.candidates - before.candidates, after.whole - before.whole};
   result.bytes_read = session_->bytes_read() - bytes;
+  result.graphs = session_->graphs();
   return result;
 }
 

@@ -37,6 +37,7 @@ struct StepResult {
   std::vector<int32_t> chosen;  // by the device, of each row of the results, where it chooses
   RowCounts rows;               // that gave tokens
   uint64_t bytes_read = 0;      // of results, from a device
+  GraphCounts graphs;           // so far
 };
 
 // The text of the exception that is being handled.
