@@ -120,7 +120,8 @@ class Stats(ctypes.Structure):
         *_fields(c_double, "model_seconds sample_seconds host_seconds step_seconds"),
         *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
         ("overlapped_seconds", c_double),
-        *_fields(c_uint64, "chained_steps vain_rows"),
+        *_fields(c_uint64, "chained_steps vain_rows graph_steps"),
+        ("graphs_given_up", c_char_p),
     )
 
 

@@ -135,6 +135,8 @@ class CoreStats:
     overlapped_seconds: float = 0.0  # of sample_seconds and host_seconds, while a device computed
     chained_steps: int = 0  # launched before the step before them was read
     vain_rows: int = 0  # of them, for a token that was another, or a request that had ended
+    graph_steps: int = 0  # launched as one command: CUDA graphs
+    graphs_given_up: str = ""  # why none is any more, which costs speed alone
 
 
 class Core(Protocol):

@@ -55,7 +55,7 @@ class NativeCore:
         library: the compiled model's library.
         weights: folder of tensor-cache.json.
         device: "cpu" or "<kind>:<index>".
-        options: wherry_model_load's options: "threads", "pack_dir".
+        options: wherry_model_load's options: "threads", "pack_dir", "cuda_graphs".
         config: wherry_engine_create's.
         draft: library and weights of a smaller model that guesses ahead, or None.
 
@@ -171,7 +171,9 @@ class NativeCore:
         """See Core."""
         raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
-        return CoreStats(**{f.name: getattr(raw, f.name) for f in fields(CoreStats)})
+        found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
+        found["graphs_given_up"] = (raw.graphs_given_up or b"").decode(errors="replace")
+        return CoreStats(**found)
 
     def reset(self) -> None:
         """See Core."""

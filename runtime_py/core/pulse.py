@@ -67,6 +67,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "overlapped_seconds": stats.overlapped_seconds,
         "chained_steps": stats.chained_steps,
         "vain_rows": stats.vain_rows,
+        "graph_steps": stats.graph_steps,
+        "graphs_given_up": stats.graphs_given_up or None,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
     }
@@ -132,6 +134,8 @@ class Pulse:
         self._resting = not self._active()
         if self._resting or _progress(stats) != _progress(self.stats):
             self._moved_at = self.seen_at
+        if stats.graphs_given_up and not self.stats.graphs_given_up:
+            _log.warning("CUDA graphs are off, which costs speed alone: %s", stats.graphs_given_up)
         self.stats = stats
         self.looks += 1
 

@@ -120,6 +120,8 @@ class LoadedModel:
         if tool_format := options.get("tool_format"):
             named(tool_format)  # before anything is loaded
         set_up = {} if threads is None else {"threads": threads}
+        if options.get("cuda_graphs") is not None:
+            set_up["cuda_graphs"] = int(bool(options["cuda_graphs"]))
 
         def opened(folder: Path) -> LoadedModel:
             use = Use(folder)

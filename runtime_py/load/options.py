@@ -41,6 +41,8 @@ class LoadOptions(CompileOptions, total=False):
     max_drafts: int | None  # tokens guessed ahead; None: none, with a draft model 4
     tool_format: str | None  # how the model calls tools; None: its chat template tells
     max_slowdown: float | None  # of running answers by prompts that arrive; None: 2
+    # Whether a CUDA device is asked for a decode step at once, not kernel by kernel; None: it is.
+    cuda_graphs: bool | None
 
 
 NAMES = frozenset(LoadOptions.__annotations__)

@@ -129,6 +129,13 @@ load = stack(
         help="How the model calls tools (hermes, mistral, ...); default: its chat template tells.",
     ),
     click.option(
+        "--cuda-graphs",
+        type=click.Choice(["on", "off"]),
+        callback=lambda _context, _option, typed: None if typed is None else typed == "on",
+        help="Whether NVIDIA's GPUs are asked for a decode step at once, not kernel by kernel; "
+        "default: on.",
+    ),
+    click.option(
         "--prefix-cache-dir",
         metavar="DIR",
         type=click.Path(file_okay=False),
