@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "driver.h"
+
 namespace emulator {
 
 Extents thread_index, block_index;
@@ -209,6 +211,18 @@ void check(const Kernel& kernel, const int64_t* extents) {
   }
 }
 
+void run(const Kernel& kernel, const std::vector<void*>& buffers,
+         const std::vector<int64_t>& scalars, Extents grid, Extents block, size_t shared_bytes) {
+  unsigned blocks = 0;
+  for (unsigned y = 0; y < grid.y; ++y) {
+    for (unsigned x = 0; x < grid.x; ++x) {
+      block_index = {x, y, 0};
+      Block::current().run(kernel, buffers.data(), scalars.data(), block, shared_bytes,
+                           ++blocks % 2 == 0);
+    }
+  }
+}
+
 void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   int count = kernel.buffers + kernel.scalars;
   if (args.size() != count + kernel.axis_count) {
@@ -226,14 +240,11 @@ void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   }
   check(kernel, extents);
   auto at = [&](int i) { return static_cast<unsigned>(extents[i]); };
-  unsigned blocks = 0;
-  for (unsigned y = 0; y < at(1); ++y) {
-    for (unsigned x = 0; x < at(0); ++x) {
-      block_index = {x, y, 0};
-      Block::current().run(kernel, buffers.data(), scalars.data(), {at(3), at(4), at(5)},
-                           static_cast<size_t>(extents[6]), ++blocks % 2 == 0);
-    }
-  }
+  submit(kernel.name, buffers,
+         [&kernel, buffers, scalars, grid = Extents{at(0), at(1), 1},
+          block = Extents{at(3), at(4), at(5)}, shared = static_cast<size_t>(extents[6])] {
+           run(kernel, buffers, scalars, grid, block, shared);
+         });
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
-// A "Metal device" for TVM's run time, or a CUDA device: memory of this process. emulator.cc runs
-// the kernels.
+// A "Metal device" for TVM's run time: memory of this process. emulator.cc runs the kernels.
 #include <tvm/ffi/function.h>
 #include <tvm/runtime/device_api.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "memory.h"
@@ -11,13 +9,8 @@
 namespace emulator {
 namespace {
 
-#ifdef EMULATED_CUDA
-constexpr DLDeviceType kDevice = kDLCUDA;
-constexpr const char* kName = "device_api.cuda";
-#else
 constexpr DLDeviceType kDevice = kDLMetal;
 constexpr const char* kName = "device_api.metal";
-#endif
 
 class Device final : public tvm::runtime::DeviceAPI {
  public:
@@ -27,22 +20,11 @@ class Device final : public tvm::runtime::DeviceAPI {
   }
   using DeviceAPI::AllocDataSpace;
   void* AllocDataSpace(DLDevice, size_t bytes, size_t, DLDataType) override {
-#ifdef EMULATED_CUDA  // whose pointers hosts may add to
-    void* memory = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
-    return std::memset(memory, 0xff, bytes);
-#else
     auto* buffer = new Buffer;
     buffer->bytes.assign(bytes, 0xff);  // NaNs
     return buffer;
-#endif
   }
-  void FreeDataSpace(DLDevice, void* data) override {
-#ifdef EMULATED_CUDA
-    std::free(data);
-#else
-    delete static_cast<Buffer*>(data);
-#endif
-  }
+  void FreeDataSpace(DLDevice, void* data) override { delete static_cast<Buffer*>(data); }
   void StreamSync(DLDevice, TVMStreamHandle) override {}
 
  protected:
@@ -53,9 +35,7 @@ class Device final : public tvm::runtime::DeviceAPI {
     if (bytes == 0) return;
     auto at = [](const void* data, size_t offset, DLDevice device) {
       void* memory = const_cast<void*>(data);
-#ifndef EMULATED_CUDA
       if (device.device_type == kDevice) memory = static_cast<Buffer*>(memory)->bytes.data();
-#endif
       return static_cast<char*>(memory) + offset;
     };
     std::memmove(at(to, to_offset, to_device), at(from, from_offset, from_device), bytes);

@@ -1,0 +1,265 @@
+// NVIDIA's driver, as far as the core calls it: streams that capture, and graphs.
+//
+// A graph has the kernels that were launched on a capturing stream, with the values that the host
+// gave them. Playing it fails if memory that it was captured with has been freed since, where a
+// device would read and write what others have there. emulated_cuda_fault() makes it fail
+// otherwise.
+#include "driver.h"
+
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace emulator {
+namespace {
+
+enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidated = 901 };
+
+struct Allocation {
+  size_t bytes;
+  uint64_t id;
+};
+
+struct Launch {
+  const char* kernel;
+  std::vector<std::pair<void*, uint64_t>> buffers;  // and the allocation that each lay in
+  std::function<void()> run;
+};
+
+struct Graph {
+  std::vector<Launch> launches;
+  std::vector<std::pair<char*, std::string>> baked;  // see emulated_cuda_fault
+};
+
+struct Stream {
+  std::unique_ptr<Graph> captured;  // null: it does not capture
+  bool valid = true;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  std::map<char*, Allocation> allocations;
+  std::map<char*, size_t> writes;  // of the host, small ones
+  uint64_t ids = 0;
+  std::set<Stream*> streams;
+  std::set<Graph*> graphs, executables;
+  std::string fault;
+  uint64_t played = 0;
+  uint64_t captured = 0;  // kernels
+};
+
+Driver& driver() {
+  static auto* driver = new Driver;
+  return *driver;
+}
+
+thread_local Stream* capturing = nullptr;
+thread_local int contexts = 0;  // pushed
+
+// 0: none has it.
+uint64_t allocation_of(void* data) {
+  auto after = driver().allocations.upper_bound(static_cast<char*>(data));
+  if (after == driver().allocations.begin()) return 0;
+  const auto& [begin, found] = *std::prev(after);
+  return static_cast<char*>(data) < begin + found.bytes ? found.id : 0;
+}
+
+bool has_fault(const char* name) { return driver().fault == name; }
+
+void require_memory(const char* kernel, void* data, uint64_t id) {
+  if (id != 0 && allocation_of(data) == id) return;
+  TVM_FFI_THROW(RuntimeError) << "kernel " << kernel << " of a graph has memory that was freed";
+}
+
+}  // namespace
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+void add_allocation(void* data, size_t bytes) {
+  Lock lock(driver().mutex);
+  driver().allocations[static_cast<char*>(data)] = {bytes, ++driver().ids};
+}
+
+void remove_allocation(void* data) {
+  Lock lock(driver().mutex);
+  auto found = driver().allocations.find(static_cast<char*>(data));
+  if (found == driver().allocations.end()) {
+    TVM_FFI_THROW(RuntimeError) << "cudaFree of what is no allocation";
+  }
+  std::memset(data, 0xff, found->second.bytes);
+  driver().allocations.erase(found);
+  auto& writes = driver().writes;
+  writes.erase(writes.lower_bound(static_cast<char*>(data)),
+               writes.lower_bound(static_cast<char*>(data) + found->second.bytes));
+}
+
+void note_write(void* to, size_t bytes) {
+  constexpr size_t kSmall = 64 << 10;
+  Lock lock(driver().mutex);
+  if (bytes <= kSmall) driver().writes[static_cast<char*>(to)] = bytes;
+}
+
+void refuse_while_capturing(const char* what) {
+  if (capturing == nullptr) return;
+  capturing->valid = false;
+  TVM_FFI_THROW(RuntimeError) << what << " while a stream is captured";
+}
+
+void submit(const char* kernel, const std::vector<void*>& buffers, std::function<void()> run) {
+  auto* stream = static_cast<Stream*>(TVMFFIEnvGetStream(kDLCUDA, 0));
+  if (stream == nullptr) return run();
+  Lock lock(driver().mutex);
+  if (driver().streams.count(stream) == 0) TVM_FFI_THROW(RuntimeError) << "no such stream";
+  if (!stream->captured) return run();
+  if (has_fault("capture")) {
+    stream->valid = false;
+    TVM_FFI_THROW(RuntimeError) << "CUDALaunch Error: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+  }
+  Launch launch{kernel, {}, std::move(run)};
+  for (void* data : buffers) launch.buffers.emplace_back(data, allocation_of(data));
+  stream->captured->launches.push_back(std::move(launch));
+  ++driver().captured;
+}
+
+namespace {
+
+int play(Graph& graph) {
+  for (auto& [to, bytes] : graph.baked) std::swap_ranges(bytes.begin(), bytes.end(), to);
+  for (const Launch& launch : graph.launches) {
+    for (const auto& [data, id] : launch.buffers) require_memory(launch.kernel, data, id);
+    launch.run();
+  }
+  for (auto& [to, bytes] : graph.baked) std::swap_ranges(bytes.begin(), bytes.end(), to);
+  ++driver().played;
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace emulator
+
+using namespace emulator;
+
+extern "C" {
+
+// What goes wrong from here on: "begin", "capture", "instantiate", "launch": the call of that name
+// fails. "baked": a graph has what the host wrote before it, as if kernels had got that as numbers.
+// "": nothing.
+void emulated_cuda_fault(const char* name) {
+  Lock lock(driver().mutex);
+  driver().fault = name;
+}
+
+// Of graphs: how many were played, how many there are; kernels that were captured; streams.
+void emulated_cuda_counts(uint64_t* counts) {
+  Lock lock(driver().mutex);
+  counts[0] = driver().played, counts[1] = driver().executables.size();
+  counts[2] = driver().captured, counts[3] = driver().streams.size() + driver().graphs.size();
+}
+
+int cuGetErrorName(int status, const char** name) {
+  static const std::map<int, const char*> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+  auto found = names.find(status);
+  if (found == names.end()) return kInvalidValue;
+  *name = found->second;
+  return kSuccess;
+}
+
+int cuCtxGetCurrent(void** context) {
+  *context = &driver();
+  return kSuccess;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  if (context != &driver()) return kInvalidValue;
+  ++contexts;
+  return kSuccess;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  if (contexts == 0) return kInvalidValue;
+  --contexts;
+  *context = &driver();
+  return kSuccess;
+}
+
+int cuStreamCreate(void** stream, unsigned flags) {
+  if (flags != 1) return kInvalidValue;  // others would wait for it
+  Lock lock(driver().mutex);
+  *stream = *driver().streams.insert(new Stream).first;
+  return kSuccess;
+}
+int cuStreamDestroy_v2(void* handle) {
+  Lock lock(driver().mutex);
+  auto* stream = static_cast<Stream*>(handle);
+  if (driver().streams.erase(stream) == 0) return kInvalidValue;
+  delete stream;
+  return kSuccess;
+}
+
+int cuStreamBeginCapture_v2(void* handle, int mode) {
+  Lock lock(driver().mutex);
+  auto* stream = static_cast<Stream*>(handle);
+  if (has_fault("begin")) return kOutOfMemory;
+  if (driver().streams.count(stream) == 0 || stream->captured || mode != 1) return kInvalidValue;
+  stream->captured = std::make_unique<Graph>();
+  stream->valid = true;
+  capturing = stream;
+  return kSuccess;
+}
+int cuStreamEndCapture(void* handle, void** result) {
+  Lock lock(driver().mutex);
+  auto* stream = static_cast<Stream*>(handle);
+  *result = nullptr;
+  if (driver().streams.count(stream) == 0 || stream != capturing) return kInvalidValue;
+  capturing = nullptr;
+  std::unique_ptr<Graph> graph = std::move(stream->captured);
+  if (!stream->valid) return kInvalidated;
+  if (has_fault("baked")) {
+    for (const auto& [to, bytes] : driver().writes)
+      graph->baked.emplace_back(to, std::string(to, bytes));
+  }
+  *result = *driver().graphs.insert(graph.release()).first;
+  return kSuccess;
+}
+
+int cuGraphInstantiateWithFlags(void** executable, void* handle, unsigned long long) {
+  Lock lock(driver().mutex);
+  auto* graph = static_cast<Graph*>(handle);
+  if (has_fault("instantiate")) return kOutOfMemory;
+  if (driver().graphs.count(graph) == 0) return kInvalidValue;
+  *executable = *driver().executables.insert(new Graph(*graph)).first;
+  return kSuccess;
+}
+int cuGraphDestroy(void* handle) {
+  Lock lock(driver().mutex);
+  auto* graph = static_cast<Graph*>(handle);
+  if (driver().graphs.erase(graph) == 0) return kInvalidValue;
+  delete graph;
+  return kSuccess;
+}
+int cuGraphLaunch(void* handle, void* stream) {
+  Lock lock(driver().mutex);
+  auto* graph = static_cast<Graph*>(handle);
+  if (has_fault("launch")) return kOutOfMemory;
+  if (driver().executables.count(graph) == 0 || stream != nullptr) return kInvalidValue;
+  return play(*graph);
+}
+int cuGraphExecDestroy(void* handle) {
+  Lock lock(driver().mutex);
+  auto* graph = static_cast<Graph*>(handle);
+  if (driver().executables.erase(graph) == 0) return kInvalidValue;
+  delete graph;
+  return kSuccess;
+}
+
+}  // extern "C"

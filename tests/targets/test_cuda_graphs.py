@@ -1,0 +1,214 @@
+"""Decode steps as CUDA graphs: a whole model on the emulated device, whose driver captures them.
+
+Tokens and logarithms have the bits of a run without graphs, whatever joins, leaves or goes wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tvm_ffi
+from benchmarks.gpu.record import record_models
+
+from wherry.artifact import read_manifest
+from wherry.runtime.core.interface import CoreStats, SamplingParams
+from wherry.runtime.core.native import NativeCore
+from wherry.runtime.load.loading import native_core
+from wherry.targets import cuda_toolchain
+
+from ..support import cuda
+from .test_cuda import nvcc as nvcc
+
+pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # a minute
+
+MODEL = ("llama-tied", "q4f16_1")
+ALLOCATE = "vm.builtin.alloc_storage"
+POOL = tvm_ffi.get_global_func(ALLOCATE)  # before the core has put its own in the place
+# Requests as (step at which it comes, prompt, answer): up to four at a time, whose tables grow
+# from one size of graphs to the next.
+REQUESTS = ((0, 61, 40), (4, 9, 12), (5, 62, 30), (8, 61, 9), (22, 30, 14), (24, 47, 9))
+GREEDY = SamplingParams(temperature=0)
+PARAMS = {  # of who asks for whole rows, and of one whose tokens are drawn
+    4: SamplingParams(temperature=0, top_logprobs=2),
+    2: SamplingParams(temperature=0.9, top_k=5, seed=3),
+}
+Tokens = dict[int, list[tuple[int, float]]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, nvcc) -> Iterator[Path]:
+    """The compiled model; the device is there."""
+    place = tmp_path_factory.mktemp("graphs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+        patch.setenv("WHERRY_CACHE", str(place / "cache"))
+        patch.setattr("wherry.runtime.load.loading.open_runtime", lambda kind: None)
+        record_models(place, "cuda:sm_80", [MODEL[0]], MODEL[1])
+        cuda.device()
+        with cuda.loaded_by_emulator():
+            yield place / "-".join(MODEL) / "model"
+
+
+@pytest.fixture
+def driver(folder) -> Iterator[Driver]:
+    """The emulated driver; nothing of graphs is left after a test."""
+    found = Driver()
+    yield found
+    found.fault("")
+    assert found.counts()[1::2] == (0, 0), "graphs and streams are left"
+
+
+class Driver:
+    """What driver.cc says and takes beside the functions of a driver."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(str(cuda.folder() / "libcuda_device.so"))
+
+    def fault(self, name: str) -> None:
+        """See driver.cc."""
+        self.library.emulated_cuda_fault(name.encode())
+
+    def counts(self) -> tuple[int, ...]:
+        """Graphs that were played, that there are; kernels that were captured; other handles."""
+        counts = (ctypes.c_uint64 * 4)()
+        self.library.emulated_cuda_counts(counts)
+        return tuple(counts)
+
+
+def answers(folder: Path, graphs: bool, between: Any = lambda: None) -> tuple[Tokens, CoreStats]:
+    """Tokens of `REQUESTS` with their logarithms; `between` is called after each step."""
+    config = {"context": 128, "max_batch": 4, "prefill_chunk": 64, "prefix_cache": False}
+    config["max_slowdown"] = 1e6  # a row costs much here: prompts would come token by token
+    options = {"cuda_graphs": int(graphs)}
+    core = native_core(folder, read_manifest(folder), "cuda:0", options, config)
+    assert isinstance(core, NativeCore)
+    found: Tokens = {i: [] for i in range(len(REQUESTS))}
+    events, count = core._events, ctypes.c_size_t()
+    step, left = 0, len(REQUESTS)
+    while left:
+        for i, (at, prompt, answer) in enumerate(REQUESTS):
+            if at == step:
+                tokens = [(7 * i + 3 * k + k * k) % 320 for k in range(prompt)]
+                core.add(i, tokens, replace(PARAMS.get(i, GREEDY), max_tokens=answer))
+        core._call("wherry_engine_step", core._engine, events, len(events), ctypes.byref(count))
+        for k in range(count.value):
+            event = core._read(events[k])
+            assert not event.error
+            if event.token >= 0:
+                found[event.id].append((event.token, event.logprob))
+            left -= event.finish != 0
+        between()
+        step += 1
+    stats = core.stats()
+    core.close()
+    return found, stats
+
+
+@pytest.fixture(scope="module")
+def expected(folder) -> Tokens:
+    """Without graphs."""
+    found, stats = answers(folder, graphs=False)
+    assert stats.graph_steps == 0 and not stats.graphs_given_up
+    assert [len(v) for v in found.values()] == [answer for _, _, answer in REQUESTS]
+    return found
+
+
+def test_steps_are_played(folder, expected, driver):
+    """Most of them, and the tokens are the same while TVM's pool is emptied at each step."""
+    empty = tvm_ffi.get_global_func("vm.builtin.memory_manager.clear")
+    graphs: list[int] = []
+
+    def between() -> None:
+        empty()
+        graphs.append(driver.counts()[1])
+
+    found, stats = answers(folder, graphs=True, between=between)
+    assert found == expected
+    assert stats.graphs_given_up == ""
+    assert stats.graph_steps > 0.4 * stats.steps, stats
+    assert driver.counts()[0] > stats.graph_steps  # each is compared before it counts
+    assert max(graphs) >= 4  # of several numbers of rows and pages
+
+
+@pytest.fixture
+def readback() -> Iterator[None]:
+    """A device whose results may wait, as plugins have it: then two steps are under way."""
+    kept: dict[int, bytes] = {}
+
+    def start(tensor: Any) -> None:
+        kept[tensor.data_ptr()] = ctypes.string_at(tensor.data_ptr(), 4 * tensor.numel())
+
+    def take(tensor: Any, host: Any) -> None:
+        ctypes.memmove(host.data_ptr(), kept.pop(tensor.data_ptr()), 4 * host.numel())
+
+    for function in (start, take):
+        tvm_ffi.register_global_func(f"wherry.cuda.{function.__name__}", function)
+    yield
+    for function in (start, take):
+        tvm_ffi.registry.remove_global_func(f"wherry.cuda.{function.__name__}")
+
+
+def test_steps_that_are_launched_ahead(folder, expected, driver, readback):
+    """Each of two has its own memory and graphs; the device draws the tokens of the next one."""
+    found, stats = answers(folder, graphs=True)
+    assert found == expected
+    assert stats.graphs_given_up == ""
+    assert stats.chained_steps > 0.4 * stats.steps, stats
+    assert stats.graph_steps > 0, stats
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("begin", "cuStreamBeginCapture failed with CUDA_ERROR_OUT_OF_MEMORY"),
+        ("capture", "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
+        ("instantiate", "cuGraphInstantiateWithFlags failed with CUDA_ERROR_OUT_OF_MEMORY"),
+        ("launch", "cuGraphLaunch failed with CUDA_ERROR_OUT_OF_MEMORY"),
+        ("baked", "gave other bits"),
+    ],
+)
+def test_what_goes_wrong_costs_no_token(folder, expected, driver, fault, words):
+    """The step is launched kernel by kernel, and so are all that follow."""
+    driver.fault(fault)
+    found, stats = answers(folder, graphs=True)
+    assert found == expected
+    assert words in stats.graphs_given_up
+    assert stats.graph_steps == 0
+
+
+def test_a_driver_that_fails_later(folder, expected, driver):
+    """A graph that was compared and played before."""
+    steps = iter(range(1000))
+    found, stats = answers(
+        folder, graphs=True, between=lambda: driver.fault("launch" if next(steps) > 20 else "")
+    )
+    assert found == expected
+    assert stats.graph_steps > 0 and "cuGraphLaunch" in stats.graphs_given_up
+
+
+def test_memory_that_others_get_is_found(folder, expected, driver):
+    """Graphs whose memory is not kept for them, by a mistake made on purpose."""
+    answers(folder, graphs=True)  # the core has put its function in the place of the pool's
+    ours = tvm_ffi.get_global_func(ALLOCATE)
+
+    calls = iter(range(10**6))
+
+    def forgetful(*arguments: Any) -> Any:
+        ours(*arguments)
+        # At first the pool gets more than is asked for: while a stream is captured it has enough.
+        found = [POOL(*arguments) for _ in range(3 if next(calls) < 30 else 1)]
+        return found[0]
+
+    tvm_ffi.register_global_func(ALLOCATE, forgetful, override=True)
+    try:
+        empty = tvm_ffi.get_global_func("vm.builtin.memory_manager.clear")
+        found, stats = answers(folder, graphs=True, between=lambda: driver.counts()[1] and empty())
+    finally:
+        tvm_ffi.register_global_func(ALLOCATE, ours, override=True)
+    assert found == expected
+    assert "memory that was freed" in stats.graphs_given_up
