@@ -77,7 +77,11 @@ class Check:
         rows, problem = self.run("measure", str(folder), self.device, self.sizes)
         self.keep("rows.jsonl", [row | {"card": card} for row in rows])
         for row in rows:
-            self.say(f"{row['model']}: prefill {row['prefill_tokens_s']:.0f} tokens/s")
+            first = "prefill_tokens_s" in row
+            what = f"prefill {row['prefill_tokens_s']:.0f} tokens/s" if first else "without graphs"
+            self.say(f"{row['model']}: {what}")
+            if reason := row["steps"]["graphs_given_up"]:
+                self.say(f"  CUDA graphs were given up: {reason}")
             for name in (n for n in row if n.startswith("decode_")):
                 share = row[name]["bytes_s"] / card.get("copy_bytes_s", float("nan"))
                 self.say(f"  {name}: {row[name]['tokens_s']:.0f} tokens/s, {share:.0%} of a copy")

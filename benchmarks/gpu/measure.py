@@ -1,7 +1,8 @@
 """Speed of one compiled folder on a GPU: `python -m benchmarks.gpu.measure FOLDER DEVICE [SIZES]`.
 
 Prefill of a long prompt, decoding at several batch sizes, time to first token, memory; beside them
-what the weights and the cache that a step reads take of the card's measured bandwidth.
+what the weights and the cache that a step reads take of the card's measured bandwidth. On CUDA a
+second row has the decoding without graphs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import byref, c_size_t
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ class Sizes:
 class Stepper:
     """An engine that is stepped by hand."""
 
-    def __init__(self, folder: Path, device: str, sizes: Sizes) -> None:
+    def __init__(self, folder: Path, device: str, sizes: Sizes, graphs: bool = True) -> None:
         self.sizes = sizes
         config = {
             "context": longest(sizes.context, sizes.prefill),
@@ -59,7 +60,8 @@ class Stepper:
             "prefix_cache": False,
         }
         begin = time.perf_counter()
-        core = native_core(folder, read_manifest(folder), f"{device}:0", {}, config)
+        options = {"cuda_graphs": int(graphs)}
+        core = native_core(folder, read_manifest(folder), f"{device}:0", options, config)
         assert isinstance(core, NativeCore)
         self.core, self.load_s = core, time.perf_counter() - begin
         self.random = np.random.default_rng(1)
@@ -128,25 +130,49 @@ def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
         "first_token_s": statistics.median(run.first_token(16) for _ in range(5)),
         "context": sizes.context,
     }
-    for batch in sizes.batches:
-        seconds = run.decode(batch)
-        cache = batch * (sizes.context + STEPS // 2) * manifest.memory["kv_per_token"]
-        row[f"decode_{batch}"] = {
-            "step_s": seconds,
-            "tokens_s": batch / seconds,
-            "bytes_s": (manifest.memory["weights"] + cache) / seconds,
-        }
-    stats = run.core.stats()
-    row["steps"] = {"steps": stats.steps, "chained": stats.chained_steps}
+    row |= decoding(run, manifest.memory)
     run.core.close()
     return row
 
 
+def without_graphs(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
+    """The row's decoding once more, each step launched kernel by kernel."""
+    manifest = read_manifest(folder)
+    run = Stepper(folder, device, sizes, graphs=False)
+    row = {"model": folder.name, "quant": manifest.quantization, "context": sizes.context}
+    row |= decoding(run, manifest.memory)
+    run.core.close()
+    return row
+
+
+def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
+    """Of each batch size, and how the steps were launched."""
+    found: dict[str, Any] = {}
+    for batch in run.sizes.batches:
+        seconds = run.decode(batch)
+        cache = batch * (run.sizes.context + STEPS // 2) * memory["kv_per_token"]
+        found[f"decode_{batch}"] = {
+            "step_s": seconds,
+            "tokens_s": batch / seconds,
+            "bytes_s": (memory["weights"] + cache) / seconds,
+        }
+    stats = run.core.stats()
+    found["steps"] = {
+        "steps": stats.steps,
+        "chained": stats.chained_steps,
+        "graphs": stats.graph_steps,
+        "graphs_given_up": stats.graphs_given_up,
+    }
+    return found
+
+
 def main() -> None:
-    """Print the row."""
+    """Print the rows."""
     folder, device, *sizes = sys.argv[1:]
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
     print(json.dumps(measure(Path(folder), device, asked)), flush=True)
+    if device == "cuda":
+        print(json.dumps(without_graphs(Path(folder), device, asked)), flush=True)
 
 
 if __name__ == "__main__":
