@@ -77,6 +77,7 @@ def test_no_answer_is_a_breach_of_the_document(program, url, tmp_path, seed):
     command += ["--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing"]
     command += ["-n", "25", "--seed", str(seed), "--continue-on-failure", "--no-color"]
     command += ["--suppress-health-check", "all"]  # of its own patience with schemas
+    command += ["--request-timeout", "60"]  # a busy machine is no breach
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     stats = json.loads(get(url, "/stats", **bearer)[2])
