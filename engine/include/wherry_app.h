@@ -52,7 +52,8 @@ WHERRY_API const char* wherry_app_last_error(void);
  *  "library": path of the compiled library, or "system_library_prefix": of one that is linked into
  * the program (default: the manifest's; where its file is not in the folder, as in a package, the
  * one that is linked in),
- *  "runtime": path of TVM's run time (default: none is opened, the program has it),
+ *  "runtime": path of TVM's run time (default: none where the program has it, else
+ * libtvm_runtime.so, as the linker finds it),
  *  "name": the model's, in answers (default: the manifest's),
  *  "threads": of the kernels (default: all cores),
  *  "pack_dir": folder for weights in the kernels' layout, which are then mapped,

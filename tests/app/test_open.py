@@ -50,6 +50,11 @@ def test_a_package_s_model_is_looked_for_in_the_program(folder, tmp_path):
     assert 'options "library" and "system_library_prefix" are two places of one library' in said
 
 
+def test_a_run_time_that_is_not_there(folder):
+    said = refused(folder, runtime="")
+    assert 'TVM\'s run time (option "runtime" has its path) cannot be loaded: libtvm_runtime' in said
+
+
 def test_a_driver_that_is_not_there(folder, tmp_path):
     said = refused(folder, device="opencl:1", driver=str(tmp_path / "none.so"))
     assert 'opencl\'s driver (option "driver" has its path) cannot be loaded' in said

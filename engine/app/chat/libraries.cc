@@ -21,7 +21,11 @@ void* open_global(const std::string& path, const std::string& what) {
 
 }  // namespace
 
-void open_runtime(const std::string& path) { open_global(path, "TVM's run time"); }
+void open_runtime(const std::string& path) {
+  if (path.empty() && tvm::ffi::Function::GetGlobal("vm.builtin.copy").has_value()) return;
+  open_global(path.empty() ? "libtvm_runtime.so" : path,
+              "TVM's run time (option \"runtime\" has its path)");
+}
 
 void open_driver(const std::string& kind, const std::string& path) {
   if (kind == "cpu" || tvm::ffi::Function::GetGlobal("device_api." + kind).has_value()) return;

@@ -6,7 +6,8 @@
 
 namespace wherry::app {
 
-// For all that is opened after it. Throws Error.
+// For all that is opened after it. path: "" is none where the program has it, else
+// libtvm_runtime.so, as the linker finds it. Throws Error.
 void open_runtime(const std::string& path);
 
 // What drives devices of a kind ("opencl"): a plugin of ours, or TVM's own library for CUDA.

@@ -129,7 +129,7 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   const std::string library = library_of(options, manifest, folder);
   std::string device = text_option(options, "device");
   if (device.empty()) device = "cpu";
-  if (const std::string path = text_option(options, "runtime"); !path.empty()) open_runtime(path);
+  open_runtime(text_option(options, "runtime"));
   open_driver(device.substr(0, device.find(':')), text_option(options, "driver"));
   progress("tokenizer", 0, 1);
   Speech speech = read_speech(folder, text_option(options, "tool_format"));

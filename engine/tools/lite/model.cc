@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
 #include "app/template/json_text.h"
-#include "tools/runtime.h"
 
 namespace wherry::lite {
 
@@ -53,16 +53,11 @@ std::string usual_pack_dir() {
 
 std::string options_of(const Arguments& typed) {
   Items made = typed.model;
-  const auto given = [&](const char* name) {
-    for (const auto& [known, value] : made) {
-      if (known.text() == name) return value.text();
-    }
-    return std::string();
-  };
-  open_runtime(typed.text("runtime"));
-  open_driver(given("device"), typed.text("driver"));
-  if (const std::string pack_dir = given("pack_dir"); !pack_dir.empty()) {
-    fs::create_directories(pack_dir);
+  const auto given = std::find_if(made.begin(), made.end(), [](const auto& option) {
+    return option.first.text() == "pack_dir";
+  });
+  if (given != made.end()) {
+    if (!given->second.text().empty()) fs::create_directories(given->second.text());
   } else if (const std::string usual = usual_pack_dir(); !usual.empty()) {
     made.emplace_back("pack_dir", usual);
   }
