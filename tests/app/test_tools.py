@@ -7,25 +7,19 @@ import random
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken
 
 from wherry.errors import UsageError
-from wherry.runtime import MLCEngine
 from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Part, Text, joined
-from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.request.errors import RequestError
-from wherry.runtime.text.chat_template import ChatTemplate
-from wherry.runtime.text.tokenizer import Tokenizer
 from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
 from wherry.runtime.tools.python_text import _of_word
 
-from ..runtime import small_tokenizers
-from ..runtime.conftest import core_of
-from ..runtime.fake_core import FakeCore, saying
 from ..runtime.tools.test_reading import TOOLS, parser_of
 from ..runtime.tools.written import WRITTEN, Written
 from .programs import Program
+from .tool_answers import calls_in, joined_stream, without_ids
 from .tool_cases import CHATS, NEEDS_A_GRAMMAR, REFUSED, WORDS, row
+from .tool_models import SPECIAL, ScriptedModel
 
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
@@ -214,61 +208,24 @@ class Both:
     """A chat by Python's engine and by C++'s, over one script."""
 
     def __init__(self, cpp: Program, case: dict[str, Any]) -> None:
-        self._cpp, self._case = cpp, case
-        backend = small_tokenizers.byte_level()
-        special = [AddedToken(s, special=True) for s in case["specials"]]
-        backend.add_special_tokens(special)
-        self._tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
-        self._eos = backend.token_to_id("</s>")
-        self._output = self._tokenizer.encode(case["said"], add_special_tokens=False)
-        core = FakeCore(saying(self._output, self._eos), context=4096, pages=8192)
-        template = ChatTemplate(case["template"], {"eos_token": "</s>"})
-        tool_format = case.get("tool_format")
-        self.model = LoadedModel("small", core, self._tokenizer, template, tool_format=tool_format)
+        self._cpp, self.case = cpp, case
+        self.model = ScriptedModel(case)
 
     def python(self, **more: Any) -> Any:
         """Its answer, or the chunks of its stream."""
-        return MLCEngine.of(self.model).chat.completions.create(**self._case["request"], **more)
+        return self.model.ask(**self.case["request"], **more)
 
     def cpp(self, **more: Any) -> dict[str, Any]:
         """The same, and the prompt."""
         return self._cpp.ask(
-            tokenizer=self._tokenizer.backend.to_str(),
-            template=self._case["template"],
-            special={"eos_token": "</s>"},
-            eos=[self._eos],
-            tool_format=self._case.get("tool_format", ""),
-            output=self._output,
-            request={**self._case["request"], **more},
+            tokenizer=self.model.tokenizer.backend.to_str(),
+            template=self.case["template"],
+            special=SPECIAL,
+            eos=[self.model.eos],
+            tool_format=self.case.get("tool_format", ""),
+            output=self.model.output,
+            request={**self.case["request"], **more},
         )
-
-    def prompt(self) -> list[int]:
-        """Python's."""
-        return core_of(self.model).added[-1][0]
-
-
-def fixed(answer: Any) -> str:
-    """Without what differs from run to run; order of fields included."""
-    answer = {**answer, "id": "", "created": 0, "timings": list(answer["timings"])}
-    return json.dumps(answer)
-
-
-def joined_stream(chunks: list[Any]) -> tuple[str, str, str | None]:
-    """The text and the reasoning of a stream, and why it ended."""
-    choices = [c["choices"][0] for c in chunks if c["choices"]]
-    deltas = [c["delta"] for c in choices]
-    text = "".join(d.get("content") or "" for d in deltas)
-    reasoning = "".join(d.get("reasoning_content") or "" for d in deltas)
-    return text, reasoning, choices[-1]["finish_reason"]
-
-
-def without_ids(answer: dict[str, Any], said: str) -> str:
-    """What two answers to one request have in common."""
-    for choice in answer["choices"]:
-        for call in choice["message"].get("tool_calls", ()):
-            if call["id"] not in said:
-                call["id"] = len(call["id"])
-    return fixed(answer)
 
 
 @pytest.mark.parametrize("case", CHATS, ids=range(len(CHATS)))
@@ -280,7 +237,7 @@ def test_chats_are_pythons_byte_for_byte(cpp, case):
         assert "error" not in made, made
         decode = both.model.tokenizer.decode
         assert decode(made["prompt"], skip_special_tokens=False) == decode(
-            both.prompt(), skip_special_tokens=False
+            both.model.prompt(), skip_special_tokens=False
         )
         (answer,) = made["answer"]
         assert without_ids(json.loads(answer), case["said"]) == without_ids(wanted, case["said"])
@@ -298,19 +255,6 @@ def test_streams_of_calls(cpp):
     assert joined_stream(made) == joined_stream(wanted)
     assert calls_in(made) == calls_in(wanted)
     assert len(made) > 30
-
-
-def calls_in(chunks: list[Any]) -> list[str]:
-    """The calls of a stream: first pieces with their keys, then arguments joined."""
-    made: list[str] = []
-    for chunk in chunks:
-        for call in chunk["choices"][0]["delta"].get("tool_calls", ()):
-            if "id" in call:
-                made.append(json.dumps({**call, "id": ""}) + " ")
-            else:
-                assert list(call) == ["index", "function"]
-                made[call["index"]] += call["function"]["arguments"]
-    return made
 
 
 @pytest.mark.parametrize("fields", REFUSED, ids=range(len(REFUSED)))
@@ -338,7 +282,7 @@ def test_what_needs_a_grammar_is_refused_by_name(cpp, fields, param):
 def test_a_family_that_is_none(cpp):
     both = Both(cpp, row("x"))
     both.model.close()
-    both._case["tool_format"] = "nothing"
+    both.case["tool_format"] = "nothing"
     with pytest.raises(UsageError) as e:
         named("nothing")
     assert both.cpp()["error"]["message"] == str(e.value)

@@ -23,6 +23,9 @@ from ..app.request_cases import (
     TEMPLATE_ANSWERS,
     TEMPLATE_ERRORS,
 )
+from ..app.tool_answers import calls_in, joined_stream, without_ids
+from ..app.tool_cases import CHATS
+from ..app.tool_models import folders
 from ..support.java import jdk
 from .conftest import ROOT, run
 
@@ -62,28 +65,27 @@ def checks(jars, classes, bridge, demo):
 def said(checks, demo, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kotlin")
     templated = with_template(demo, folder / "templated")
+    told = folders(CHATS, folder)
     table = [
-        {"folder": str(demo), "streamed": False, "requests": [*ANSWERS, *ERRORS]},
-        {"folder": str(demo), "streamed": True, "requests": [streamed(row) for row in STREAMS]},
-        {
-            "folder": str(templated),
-            "streamed": False,
-            "requests": [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS],
-        },
+        (demo, {}, [*ANSWERS, *ERRORS, *map(streamed, STREAMS)]),
+        (templated, {}, [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]),
+        *((t.folder, t.options, [*whole_and_streamed(t.cases)]) for t in told),
     ]
-    (folder / "table.json").write_text(json.dumps(table))
+    groups = [{"folder": str(f), "options": o, "requests": r} for f, o, r in table]
+    (folder / "table.json").write_text(json.dumps(groups))
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
     cases = ("answers", "together", "cancelling", "closing")
     return {
         "templated": templated,
+        "told": told,
         **checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30"),
     }
 
 
 def test_the_table_is_answered_as_python_does(said, engine):
-    whole, pieces, _ = said["table"]
+    whole, pieces = said["table"][0][: -len(STREAMS)], said["table"][0][-len(STREAMS) :]
     for request, found in zip([*ANSWERS, *ERRORS], whole, strict=True):
         check_whole(found, engine, request)
     for request, found in zip(STREAMS, pieces, strict=True):
@@ -91,10 +93,44 @@ def test_the_table_is_answered_as_python_does(said, engine):
 
 
 def test_templates_are_python_s(said):
-    with wherry.MLCEngine(said["templated"]) as engine:
+    with wherry.MLCEngine(said["templated"], threads=1) as engine:
         rows = [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]
-        for request, found in zip(rows, said["table"][2], strict=True):
+        for request, found in zip(rows, said["table"][1], strict=True):
             check_whole(found, engine, request)
+
+
+def whole_and_streamed(cases):
+    """Requests of rows of tool_cases.py, each twice; several choices are no stream of one text."""
+    for case in cases:
+        yield case["request"]
+        if case["request"].get("n", 1) == 1:
+            yield streamed(case["request"])
+
+
+def test_calls_of_tools_are_python_s(said):
+    """On models that write what the rows say; both engines have the same folders."""
+    called = 0
+    for told, found in zip(said["told"], said["table"][2:], strict=True):
+        with wherry.MLCEngine(told.folder, threads=1, **told.options) as engine:
+            answers = iter(found)
+            for case in told.cases:
+                called += check_calls(engine, case, answers)
+    assert called > 20
+
+
+def check_calls(engine, case, answers):
+    """A row, whole and as a stream; calls in the whole one."""
+    request = case["request"]
+    wanted = engine.chat.completions.create(**request).model_dump()
+    (whole,) = next(answers)
+    assert without_ids(whole, case["said"]) == without_ids(wanted, case["said"])
+    if request.get("n", 1) == 1:
+        pieces = next(answers)
+        chunks = [c.model_dump() for c in engine.chat.completions.create(**streamed(request))]
+        assert joined_stream(pieces) == joined_stream(chunks)
+        assert calls_in(pieces) == calls_in(chunks)
+        assert pieces[-1]["usage"] == chunks[-1]["usage"]
+    return sum(len(c["message"].get("tool_calls", ())) for c in whole["choices"])
 
 
 def check_whole(found, engine, request):

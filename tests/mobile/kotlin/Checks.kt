@@ -44,25 +44,28 @@ private fun sampled(i: Int) = Request.chat(
     Settings(maxTokens = 16 + i, temperature = 0.7, seed = i.toLong()),
 )
 
-private class Checks(val folder: File, val options: EngineOptions) {
-    suspend fun load(settings: EngineOptions = options) = MLCEngine.load(folder, settings)
+private class Checks(val folder: File, val more: JsonObject) {
+    val options = EngineOptions(more = more)
 
-    /** A table of requests, [{"folder", "streamed", "requests"}]: all objects that each is answered with. */
+    suspend fun load(settings: EngineOptions = options, from: File = folder) = MLCEngine.load(from, settings)
+
+    /** A table of requests, [{"folder", "options", "requests"}]: all objects that each is answered with. */
     suspend fun table(file: String): JsonElement {
         val groups = Json.parseToJsonElement(File(file).readText()).jsonArray.map { it.jsonObject }
         return JsonArray(
             groups.map { group ->
                 val folder = File(group.getValue("folder").jsonPrimitive.content)
-                val streamed = group.getValue("streamed").jsonPrimitive.boolean
-                MLCEngine.load(folder, options).use { engine ->
-                    JsonArray(group.getValue("requests").jsonArray.map { answers(engine, it.jsonObject, streamed) })
+                val own = EngineOptions(more = more + group.getValue("options").jsonObject)
+                load(own, folder).use { engine ->
+                    JsonArray(group.getValue("requests").jsonArray.map { answers(engine, it.jsonObject) })
                 }
             },
         )
     }
 
-    private suspend fun answers(engine: MLCEngine, request: JsonObject, streamed: Boolean): JsonElement {
+    private suspend fun answers(engine: MLCEngine, request: JsonObject): JsonElement {
         val chat = "messages" in request
+        val streamed = request["stream"]?.jsonPrimitive?.boolean ?: false
         val asked = Request.of(request.toString())
         val found = mutableListOf<JsonElement>()
         try {
@@ -223,7 +226,7 @@ private class Checks(val folder: File, val options: EngineOptions) {
 
 fun main(arguments: Array<String>) {
     val more = Json.parseToJsonElement(arguments[1]).jsonObject
-    val checks = Checks(File(arguments[0]), EngineOptions(more = more))
+    val checks = Checks(File(arguments[0]), more)
     val found = runBlocking { arguments.drop(2).associate { it.substringBefore(":") to checks.run(it) } }
     println(JsonObject(found))
     exitProcess(0)

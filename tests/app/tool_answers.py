@@ -1,0 +1,40 @@
+"""When two answers with calls of tools are equal: whole ones byte for byte, streams joined."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .answers import fixed
+
+
+def without_ids(answer: dict[str, Any], said: str) -> str:
+    """What two whole answers to one request have in common; ids that nobody said are made up."""
+    for choice in answer["choices"]:
+        for call in choice["message"].get("tool_calls", ()):
+            if call["id"] not in said:
+                call["id"] = len(call["id"])
+    return fixed(answer)
+
+
+def joined_stream(chunks: list[Any]) -> tuple[str, str, str | None]:
+    """The text and the reasoning of a stream, and why it ended."""
+    choices = [c["choices"][0] for c in chunks if c["choices"]]
+    deltas = [c["delta"] for c in choices]
+    text = "".join(d.get("content") or "" for d in deltas)
+    reasoning = "".join(d.get("reasoning_content") or "" for d in deltas)
+    return text, reasoning, choices[-1]["finish_reason"]
+
+
+def calls_in(chunks: list[Any]) -> list[str]:
+    """The calls of a stream: first pieces with their keys, then arguments joined."""
+    made: list[str] = []
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            for call in choice["delta"].get("tool_calls", ()):
+                if "id" in call:
+                    made.append(json.dumps({**call, "id": ""}) + " ")
+                else:
+                    assert list(call) == ["index", "function"]
+                    made[call["index"]] += call["function"]["arguments"]
+    return made
