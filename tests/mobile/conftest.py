@@ -52,7 +52,7 @@ def demo():
 @pytest.fixture(scope="session")
 def engine(demo):
     """Python's engine on it."""
-    with MLCEngine(demo) as made:
+    with MLCEngine(demo, threads=1) as made:
         yield made
 
 
@@ -77,10 +77,15 @@ def classes(jars, pytestconfig):
 
 @pytest.fixture(scope="session")
 def all_classes(jars, classes, pytestconfig):
-    """Beside them what takes Android, downloads, and a program in Java; a path of classes."""
+    """Beside them what takes Android, the sample, downloads, a program in Java; a path of classes.
+
+    Of Android and Compose there are signatures alone, of what is called.
+    """
     files = [
         *(HERE / "android_stubs").rglob("*.java"),
+        *(HERE / "compose_stubs").glob("*.kt"),
         *(ANDROID / "android").rglob("*.kt"),
+        *(ANDROID.parent / "sample" / "src").rglob("*.kt"),
         *(p for p in (HERE / "kotlin").iterdir() if p.name != "Checks.kt"),
     ]
     path = f"{jars}:{classes}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import tvm
@@ -146,6 +148,26 @@ def test_greedy_texts_are_python_s(said, engine):
     chat = engine.chat.completions.create(messages=ASK, **GREEDY).choices[0].message.content
     expected = {"text": text.text, "streamed": text.text, "chat": chat, "chat_streamed": chat}
     assert said["answers"] == {**expected, "finish": text.finish_reason}
+
+
+def test_the_sample_is_in_the_tree():
+    """Its folder is called as what its .gitignore leaves out: a package of `wherry package`."""
+    sample = ROOT / "mobile" / "android" / "sample"
+    manifest = ElementTree.parse(sample / "src" / "main" / "AndroidManifest.xml").getroot()
+    android = "{http://schemas.android.com/apk/res/android}"
+    activity = manifest.find("application/activity").get(f"{android}name")
+    gradle = (sample / "build.gradle.kts").read_text()
+    package = re.search(r'namespace = "(.*)"', gradle)[1].replace(".", "/")
+    source = sample / "src" / "main" / "kotlin" / f"{package}{activity.replace('.', '/')}.kt"
+    ignored = ["git", "-C", str(ROOT), "check-ignore", str(source)]
+    assert source.is_file()
+    assert subprocess.run(ignored, check=False).returncode != 0
+
+
+@pytest.mark.nightly
+def test_the_sample_compiles(all_classes):
+    made = Path(all_classes.split(":")[0]) / "dev" / "wherry" / "sample"
+    assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in made.iterdir()}
 
 
 @pytest.mark.nightly

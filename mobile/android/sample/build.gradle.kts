@@ -1,7 +1,7 @@
 // A chat on the device. Before it is built:
 //   wherry package demo --target android --target android-x86_64 -o wherry
 plugins {
-    id("com.android.application") version "8.13.0"
+    id("com.android.application") version "8.13.2"
     kotlin("android") version "2.3.10"
     kotlin("plugin.compose") version "2.3.10"
 }
@@ -24,17 +24,16 @@ android {
             signingConfig = signingConfigs["debug"]
         }
     }
-    // What `wherry package` has written.
-    sourceSets["main"].apply {
-        jniLibs.srcDir("wherry/jniLibs")
-        assets.srcDir("wherry/assets")
+    compileOptions {
+        sourceCompatibility = JavaVersion.VERSION_11
+        targetCompatibility = JavaVersion.VERSION_11
     }
 }
 
-kotlin { compilerOptions { allWarningsAsErrors = true } }
+kotlin { compilerOptions { jvmTarget = org.jetbrains.kotlin.gradle.dsl.JvmTarget.JVM_11 } }
 
 dependencies {
-    implementation("dev.wherry:wherry:0.1.0")
+    implementation(project(":wherry"))
     implementation(platform("androidx.compose:compose-bom:2025.08.00"))
     implementation("androidx.compose.material3:material3")
     implementation("androidx.activity:activity-compose:1.10.1")

@@ -12,4 +12,5 @@ dependencyResolutionManagement {
     }
 }
 rootProject.name = "wherry-sample"
-includeBuild("..") // in place of dev.wherry:wherry
+include(":wherry")
+project(":wherry").projectDir = file("wherry/android") // of `wherry package`

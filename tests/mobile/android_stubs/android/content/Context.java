@@ -7,6 +7,8 @@ import java.io.File;
 public abstract class Context {
     public abstract File getFilesDir();
 
+    public abstract File getNoBackupFilesDir();
+
     public abstract AssetManager getAssets();
 
     public abstract Context getApplicationContext();

@@ -1,0 +1,62 @@
+package dev.wherry.sample
+
+import android.os.Bundle
+import androidx.activity.ComponentActivity
+import androidx.activity.compose.setContent
+import androidx.compose.foundation.layout.Column
+import androidx.compose.foundation.layout.Row
+import androidx.compose.foundation.layout.fillMaxSize
+import androidx.compose.foundation.layout.fillMaxWidth
+import androidx.compose.foundation.layout.padding
+import androidx.compose.foundation.layout.safeDrawingPadding
+import androidx.compose.foundation.lazy.LazyColumn
+import androidx.compose.foundation.lazy.items
+import androidx.compose.material3.Button
+import androidx.compose.material3.MaterialTheme
+import androidx.compose.material3.OutlinedTextField
+import androidx.compose.material3.Text
+import androidx.compose.runtime.Composable
+import androidx.compose.runtime.getValue
+import androidx.compose.runtime.mutableStateOf
+import androidx.compose.runtime.saveable.rememberSaveable
+import androidx.compose.runtime.setValue
+import androidx.compose.ui.Modifier
+import androidx.compose.ui.unit.dp
+import androidx.lifecycle.viewmodel.compose.viewModel
+
+class MainActivity : ComponentActivity() {
+    override fun onCreate(savedInstanceState: Bundle?) {
+        super.onCreate(savedInstanceState)
+        setContent { MaterialTheme { Chat(viewModel()) } }
+    }
+}
+
+@Composable
+fun Chat(model: ChatModel) {
+    Column(Modifier.fillMaxSize().safeDrawingPadding().padding(12.dp)) {
+        LazyColumn(Modifier.weight(1f).fillMaxWidth()) {
+            items(model.said) { Text("${it.role}: ${it.text}", Modifier.padding(vertical = 4.dp)) }
+        }
+        if (model.status.isNotEmpty()) Text(model.status, color = MaterialTheme.colorScheme.error)
+        Asking(model)
+    }
+}
+
+@Composable
+private fun Asking(model: ChatModel) {
+    var text by rememberSaveable { mutableStateOf("") }
+    Row {
+        OutlinedTextField(text, { text = it }, Modifier.weight(1f).padding(end = 8.dp))
+        if (model.answer != null) {
+            Button(model::stop) { Text("Stop") }
+        } else {
+            Button(
+                onClick = {
+                    model.send(text)
+                    text = ""
+                },
+                enabled = model.engine != null && text.isNotBlank(),
+            ) { Text("Send") }
+        }
+    }
+}

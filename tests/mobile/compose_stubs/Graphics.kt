@@ -1,0 +1,7 @@
+package androidx.compose.ui.graphics
+
+class Color {
+    companion object {
+        val Unspecified = Color()
+    }
+}
