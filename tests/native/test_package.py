@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import plistlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -68,6 +69,21 @@ def check_objects(out, done, archs):
 @pytest.mark.cpu
 def test_assets_are_what_the_manifest_says(android):
     check_assets(android[0], {"android"})
+
+
+@pytest.mark.cpu
+def test_the_kotlin_library_lies_beside_them(android):
+    """A module that takes native libraries and assets of the package, without the C++."""
+    folder = android[0] / "android"
+    build = (folder / "build.gradle.kts").read_text()
+    taken = re.findall(r'(?:jniLibs|assets)\.srcDir\("(.*?)"\)', build)
+    assert [(folder / path).resolve().name for path in taken] == ["jniLibs", "assets"]
+    assert (folder / taken[1] / "demo" / "wherry.json").is_file()
+    assert (folder / "src/main/kotlin/dev/wherry/MLCEngine.kt").is_file()
+    assert (folder / "src/android/kotlin/dev/wherry/android/Models.kt").is_file()
+    for named in ("consumer-rules.pro", "src/main/AndroidManifest.xml", "settings.gradle.kts"):
+        assert (folder / named).is_file()
+    assert not list(folder.rglob("*.cc"))
 
 
 def check_assets(out, missing):

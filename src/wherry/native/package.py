@@ -7,6 +7,7 @@
     bin/PLATFORM/wherry-lite      Linux, Termux: a program with the models, for terminals and HTTP
     Wherry.xcframework/           Apple: static libraries and headers
     Package.swift, Sources/       Apple: the Swift package of them
+    android/                      Android: the Kotlin library, a module of Gradle
     include/                      headers, with a module map
     objects/PLATFORM/             where the core could not be compiled: models' code
 
@@ -32,7 +33,7 @@ from wherry.locks import making
 from wherry.targets.toolchain import Tool
 from wherry.temporary import temporary_folder
 
-from . import sources, swift_package, xcframework
+from . import kotlin_library, sources, swift_package, xcframework
 from .build import PROGRAM, Progress, build, write_models
 from .check import check_library, check_objects
 from .platforms import Platform
@@ -116,6 +117,8 @@ def write_package(
         if linked:
             xcframework.write_info(folder / xcframework.NAME, linked)
             swift_package.write_package(folder)
+        if any(p.system == "android" for p in platforms):
+            kotlin_library.write_library(folder / kotlin_library.NAME)
         records = [_write_assets(folder, name, all_) for name, all_ in compiled.items()]
         index = {
             "schema": _SCHEMA,
