@@ -1,5 +1,10 @@
 #include "model/device.h"
 
+#ifndef __EMSCRIPTEN__
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -14,14 +19,15 @@ constexpr std::pair<const char*, DLDeviceType> kKinds[] = {
     {"cpu", kDLCPU},     {"cuda", kDLCUDA},     {"opencl", kDLOpenCL}, {"vulkan", kDLVulkan},
     {"metal", kDLMetal}, {"webgpu", kDLWebGPU}, {"rocm", kDLROCM}};
 
+[[noreturn]] void no_memory(size_t bytes) {
+  throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
+}
+
 struct HostAllocation {
   void AllocData(DLTensor* tensor) {
     size_t bytes = ffi::GetDataSize(*tensor);
-    // calloc, not aligned_alloc and memset: untouched pages of a large cache cost nothing.
     block = std::calloc(1, bytes + kAlignment);
-    if (block == nullptr) {
-      throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
-    }
+    if (block == nullptr) no_memory(bytes);
     uintptr_t address = reinterpret_cast<uintptr_t>(block);
     tensor->data = static_cast<char*>(block) + (kAlignment - address % kAlignment);
   }
@@ -29,6 +35,25 @@ struct HostAllocation {
 
   void* block = nullptr;
 };
+
+#if defined(__EMSCRIPTEN__)  // whose memory never goes back
+using PagesAllocation = HostAllocation;
+#else
+// Pages of the system's own: what nobody touches costs nothing, and all go back at the end. calloc
+// writes zeros over what was freed before, by an earlier model say, and may keep what is freed now.
+struct PagesAllocation {
+  void AllocData(DLTensor* tensor) {
+    bytes = std::max<size_t>(ffi::GetDataSize(*tensor), 1);
+    pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) no_memory(bytes);
+    tensor->data = pages;
+  }
+  void FreeData(DLTensor*) { munmap(pages, bytes); }
+
+  void* pages = nullptr;
+  size_t bytes = 0;
+};
+#endif
 
 struct MappedAllocation {
   void AllocData(DLTensor* tensor) { tensor->data = const_cast<char*>(data); }
@@ -100,7 +125,10 @@ ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
   // New buffers of WebGPU are zero, and a page's own memory is too small for a copy of them.
   if (device.device_type == kDLWebGPU) return allocate_there(shape, dtype, device);
-  return to_device(allocate_host(shape, dtype), device);
+  require_addressable(shape, dtype);
+  auto zeros = ffi::Tensor::FromNDAlloc(
+      PagesAllocation{}, ffi::ShapeView(shape.data(), shape.size()), dtype, DLDevice{kDLCPU, 0});
+  return to_device(zeros, device);
 }
 
 ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device) {

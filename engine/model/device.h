@@ -30,15 +30,15 @@ inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 // Whether a call can wait for the device's results; a browser's page cannot.
 inline bool can_wait(DLDevice device) { return device.device_type != kDLWebGPU; }
 
-// Zeroed host memory; the system gives large blocks page by page, at the first write.
-// Throws WHERRY_OUT_OF_MEMORY.
+// Zeroed host memory. Throws WHERRY_OUT_OF_MEMORY.
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype);
 
 // A read-only tensor over mapped bytes; keeps the mapping alive.
 ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data,
                         const std::vector<int64_t>& shape, DLDataType dtype);
 
-// Zeroed memory on any device.
+// Zeroed memory on any device, for what lives as long as a model: the host's comes page by page, at
+// the first write, and goes back with the tensor.
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device);
 
 // The tensor itself where it is already there, else a copy.

@@ -1,5 +1,7 @@
 #include "model/device.h"
 
+#include <cstring>
+
 #include "testing/testing.h"
 
 namespace wherry {
@@ -15,14 +17,24 @@ TEST(names_of_devices) {
   }
 }
 
+void check_zeros(const ffi::Tensor& tensor, int64_t n) {
+  const char* data = static_cast<const char*>(tensor.data_ptr());
+  CHECK_EQ(reinterpret_cast<uintptr_t>(data) % kAlignment, 0u);
+  for (int64_t i = 0; i < n; ++i) CHECK_EQ(data[i], 0);
+  CHECK(tensor.IsContiguous());
+  CHECK(to_device(tensor, DLDevice{kDLCPU, 0}).same_as(tensor));
+}
+
 TEST(host_memory_is_aligned_and_zero) {
+  constexpr DLDataType kBytes{kDLInt, 8, 1};
   for (int64_t n : {0, 1, 63, 4097}) {
-    ffi::Tensor tensor = allocate_host({n}, DLDataType{kDLInt, 8, 1});
-    const char* data = static_cast<const char*>(tensor.data_ptr());
-    CHECK_EQ(reinterpret_cast<uintptr_t>(data) % kAlignment, 0u);
-    for (int64_t i = 0; i < n; ++i) CHECK_EQ(data[i], 0);
-    CHECK(tensor.IsContiguous());
-    CHECK(to_device(tensor, DLDevice{kDLCPU, 0}).same_as(tensor));
+    check_zeros(allocate_host({n}, kBytes), n);
+    check_zeros(allocate({n}, kBytes, DLDevice{kDLCPU, 0}), n);
+  }
+  for (int round = 1; round < 3; ++round) {  // also where something was before
+    ffi::Tensor tensor = allocate({1 << 20}, kBytes, DLDevice{kDLCPU, 0});
+    check_zeros(tensor, 1 << 20);
+    std::memset(tensor.data_ptr(), round, 1 << 20);
   }
 }
 

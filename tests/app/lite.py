@@ -25,8 +25,11 @@ NO_SERVE = "has no `serve`"
 
 
 def command(name: str, folder: Path, *options: object) -> list[str]:
-    """What is typed, with TVM's run time of this Python."""
-    words = [PROGRAM, name, folder, "--runtime", runtime(), *options]
+    """What is typed, with TVM's run time of this Python.
+
+    One thread: where a machine is busy, two wait for each other at every kernel.
+    """
+    words = [PROGRAM, name, folder, "--runtime", runtime(), "--threads", 1, *options]
     return [str(word) for word in words]
 
 
