@@ -52,7 +52,7 @@ def test_a_package_s_model_is_looked_for_in_the_program(folder, tmp_path):
 
 def test_a_run_time_that_is_not_there(folder):
     said = refused(folder, runtime="")
-    assert 'TVM\'s run time (option "runtime" has its path) cannot be loaded: libtvm_runtime' in said
+    assert 'run time (option "runtime" has its path) cannot be loaded: libtvm_runtime.so' in said
 
 
 def test_a_driver_that_is_not_there(folder, tmp_path):
