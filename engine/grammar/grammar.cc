@@ -25,21 +25,21 @@ LlgMatcher* compile(const Vocabulary& vocabulary, const std::string& kind,
 
 }  // namespace
 
-std::unique_ptr<Matcher> Matcher::clone() const {
-  return std::make_unique<Matcher>(vocabulary_, vocabulary_->api().clone_matcher(handle_));
+std::unique_ptr<Matcher> LlgMatch::clone() const {
+  return std::make_unique<LlgMatch>(vocabulary_, vocabulary_->api().clone_matcher(handle_));
 }
 
-size_t Matcher::words() const { return vocabulary_->api().mask_bytes(handle_) / sizeof(uint32_t); }
+size_t LlgMatch::words() const { return vocabulary_->api().mask_bytes(handle_) / sizeof(uint32_t); }
 
-bool Matcher::fill(uint32_t* bits) {
+bool LlgMatch::fill(uint32_t* bits) {
   return vocabulary_->api().compute_mask(handle_, bits, words() * sizeof(uint32_t)) == 0;
 }
 
-bool Matcher::accept(uint32_t token) {
+bool LlgMatch::accept(uint32_t token) {
   return vocabulary_->api().consume_token(handle_, token) == 0;
 }
 
-bool Matcher::rollback(size_t tokens) { return vocabulary_->api().rollback(handle_, tokens) == 0; }
+bool LlgMatch::rollback(size_t tokens) { return vocabulary_->api().rollback(handle_, tokens) == 0; }
 
 Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, const std::string& kind,
                  const std::string& text) {
@@ -48,7 +48,7 @@ Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, const std::string
                 concat("a grammar of kind \"", kind, "\"; accepted are json_schema, regex, lark"));
   }
   LlgMatcher* handle = compile(*vocabulary, kind, text);
-  fresh_ = std::make_unique<Matcher>(std::move(vocabulary), handle);
+  fresh_ = std::make_unique<LlgMatch>(std::move(vocabulary), handle);
   std::vector<uint32_t> bits(fresh_->words());
   // The first mask builds much of the lexer: once, not for each request.
   if (fresh_->error() == nullptr && (fresh_->stopped() || fresh_->fill(bits.data()))) return;

@@ -9,32 +9,28 @@
 #include <string>
 #include <vector>
 
+#include "grammar/matcher.h"
 #include "grammar/vocabulary.h"
 #include "wherry.h"
 
 namespace wherry {
 
-// The library's parser of one request, freed with it.
-class Matcher {
+// llguidance's parser of one request, freed with it.
+class LlgMatch : public Matcher {
  public:
-  Matcher(std::shared_ptr<const Vocabulary> vocabulary, LlgMatcher* handle)
+  LlgMatch(std::shared_ptr<const Vocabulary> vocabulary, LlgMatcher* handle)
       : vocabulary_(std::move(vocabulary)), handle_(handle) {}
-  ~Matcher() { vocabulary_->api().free_matcher(handle_); }
-  Matcher(const Matcher&) = delete;
-  Matcher& operator=(const Matcher&) = delete;
+  ~LlgMatch() override { vocabulary_->api().free_matcher(handle_); }
 
-  const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::unique_ptr<Matcher> clone() const;
-  // uint32 words of a mask: a bit for each token, and one for the end.
-  size_t words() const;
-  // False: error() says why.
-  bool fill(uint32_t* bits);
-  bool accept(uint32_t token);
-  bool rollback(size_t tokens);
-  // Nothing may follow.
-  bool stopped() const { return vocabulary_->api().is_stopped(handle_); }
-  bool accepting() const { return vocabulary_->api().is_accepting(handle_); }
-  const char* error() const { return vocabulary_->api().get_error(handle_); }
+  size_t tokens() const override { return vocabulary_->size(); }
+  size_t words() const override;
+  bool fill(uint32_t* bits) override;
+  bool accept(uint32_t token) override;
+  bool rollback(size_t tokens) override;
+  bool stopped() override { return vocabulary_->api().is_stopped(handle_); }
+  bool accepting() override { return vocabulary_->api().is_accepting(handle_); }
+  const char* error() const override { return vocabulary_->api().get_error(handle_); }
 
  private:
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -51,8 +47,8 @@ class Grammar {
   wherry_mask mask(const int32_t* stop_ids, size_t n) const;
 
  private:
-  std::unique_ptr<Matcher> fresh_;  // at the beginning, its first mask computed
-  mutable std::mutex mutex_;        // copying reads what the library keeps lazily
+  std::unique_ptr<LlgMatch> fresh_;  // at the beginning, its first mask computed
+  mutable std::mutex mutex_;         // copying reads what the library keeps lazily
 };
 
 }  // namespace wherry

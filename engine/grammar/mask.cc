@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "grammar/llguidance.h"
 #include "support/error.h"
 
 namespace wherry {
@@ -59,7 +60,7 @@ Mask::Mask(std::unique_ptr<Matcher> matcher, std::vector<int32_t> stop_ids)
 
 bool Mask::fill(uint32_t* bits, size_t words) {
   if (!compute()) return false;
-  const size_t size = matcher_->vocabulary().size();
+  const size_t size = matcher_->tokens();
   const size_t taken = std::min(words, (size + kWordBits - 1) / kWordBits);
   std::copy_n(bits_.begin(), taken, bits);
   std::fill(bits + taken, bits + words, 0u);
@@ -116,7 +117,7 @@ bool Mask::compute() {
   if (matcher_->error() != nullptr) return fail();
   if (matcher_->stopped()) {  // the library has no mask after the end
     std::fill(bits_.begin(), bits_.end(), 0u);
-    const size_t end = matcher_->vocabulary().end();
+    const size_t end = matcher_->tokens();
     bits_[end / kWordBits] |= 1u << end % kWordBits;
   } else if (!matcher_->fill(bits_.data())) {
     return fail();
@@ -146,7 +147,7 @@ bool Mask::is_stop(int32_t token) const {
   return std::find(stop_ids_.begin(), stop_ids_.end(), token) != stop_ids_.end();
 }
 
-bool Mask::may_end() const { return bit(bits_, matcher_->vocabulary().end()); }
+bool Mask::may_end() const { return bit(bits_, matcher_->tokens()); }
 
 int32_t Mask::only() const {
   int32_t found = -1;
@@ -158,7 +159,7 @@ int32_t Mask::only() const {
     while ((value >> shift & 1) == 0) ++shift;
     found = static_cast<int32_t>(word * kWordBits + shift);
   }
-  const bool end = found == static_cast<int32_t>(matcher_->vocabulary().end());
+  const bool end = found == static_cast<int32_t>(matcher_->tokens());
   return end || is_stop(found) ? -1 : found;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/grammar.h"
+#include "grammar/matcher.h"
 #include "wherry.h"
 
 namespace wherry {
