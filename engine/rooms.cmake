@@ -10,6 +10,10 @@ foreach(_source IN LISTS _found)
   list(APPEND WHERRY_APP_ROOMS "${_room}")
 endforeach()
 list(REMOVE_DUPLICATES WHERRY_APP_ROOMS)
+# Of these two there is one; see xgrammar.cmake.
+set(WHERRY_WITH_GRAMMAR app/grammar/xgrammar)
+set(WHERRY_WITHOUT_GRAMMAR app/grammar/none)
+list(REMOVE_ITEM WHERRY_APP_ROOMS ${WHERRY_WITH_GRAMMAR} ${WHERRY_WITHOUT_GRAMMAR})
 
 # wherry_sources(OUT ENGINE ROOM...): the sources of rooms, without tests.
 function(wherry_sources out engine)

@@ -84,8 +84,9 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  *
  * What is wrong with a request comes as its last call of on_chunk, like all that happens to it
  * later; the status is for what is wrong with the call itself. Not supported, and refused by name:
- * what holds the output to a grammar (response_format, guided_*, a tool_choice that asks for a
- * call, strict tools), echo, suffix, prompt_logprobs, prediction.
+ * echo, suffix, prompt_logprobs, prediction; and, in a library that was built without xgrammar,
+ * what holds the output to a form (response_format, guided_*, a tool_choice that asks for a call,
+ * strict tools).
  */
 WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
                                 wherry_app_on_chunk on_chunk, void* context, int64_t* id);
@@ -96,7 +97,7 @@ WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
 /* *json: {"model", "context", "chat", "requests", "pages_total", "pages_free", ...}; freed by
  * wherry_app_free. */
 WHERRY_API int wherry_app_stats(wherry_app* app, char** json);
-/* The system is short of memory: cached prefixes that no request uses are forgotten. */
+/* The system is short of memory: cached prefixes and grammars that no request uses are forgotten. */
 WHERRY_API int wherry_app_trim(wherry_app* app);
 WHERRY_API void wherry_app_free(void* memory);
 /* Aborts what runs, waits for its last callbacks, frees everything; a null app is nothing. Not from

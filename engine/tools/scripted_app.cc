@@ -8,10 +8,13 @@
 //   {"tokenizer": tokenizer.json, "template": text, "special": {...}, "eos": [id], "request":
 //   {...},
 //    "output": [id, ...], "tool_format": name or ""}
-//   -> {"prompt": [id, ...], "answer": [JSON, ...]}; the output ends with the first eos id
+//   -> {"prompt": [id, ...], "answer": [JSON, ...]}; the output ends with the first eos id. With
+//   "seed": number in place of "output" the model writes any token that its mask allows.
 //   What is refused comes as {"error": {...}}.
 #include <algorithm>
+#include <functional>
 #include <iostream>
+#include <random>
 #include <string>
 
 #include "app/chat/generation.h"
@@ -73,9 +76,11 @@ std::vector<int32_t> ids_of(const Value& list) {
   return made;
 }
 
+// What the next token is, of choice i as the n-th, and whether it has to be the last.
+using Next = std::function<int32_t(size_t i, size_t n, bool* last)>;
+
 // All choices, a token each in turn, as the core would give them.
-Values said(Plan plan, const Tokenizer& tokenizer, const std::vector<int32_t>& output,
-            int32_t eos) {
+Values said(Plan plan, const Tokenizer& tokenizer, const Next& next) {
   Values made;
   Generation generation(std::move(plan), tokenizer,
                         [&](const std::string& json, bool) { made.emplace_back(json); });
@@ -83,12 +88,14 @@ Values said(Plan plan, const Tokenizer& tokenizer, const std::vector<int32_t>& o
   generation.open();
   for (size_t n = 0; !generation.done(); ++n) {
     for (size_t i = 0; i < generation.plan().jobs.size(); ++i) {
+      if (generation.ended(i)) continue;
+      bool last = false;
       wherry_event event{};
-      event.token = n < output.size() ? output[n] : eos;
+      event.token = next(i, n, &last);
       event.logprob = -0.5;
       const auto sampled = static_cast<int32_t>(n + 1);
       if (sampled == generation.plan().jobs[i].max_tokens) event.finish = WHERRY_LENGTH;
-      if (std::find(ends.begin(), ends.end(), event.token) != ends.end()) {
+      if (last || std::find(ends.begin(), ends.end(), event.token) != ends.end()) {
         event.finish = WHERRY_STOP;
       }
       generation.push(i, event, "");
@@ -98,6 +105,62 @@ Values said(Plan plan, const Tokenizer& tokenizer, const std::vector<int32_t>& o
   return made;
 }
 
+// Draws any token that a mask allows; one that ends something rather often, so that texts end.
+class Obedient {
+ public:
+  Obedient(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size, uint64_t seed)
+      : tokenizer_(tokenizer), bits_(static_cast<size_t>(vocab_size + 31) / 32), random_(seed) {
+    for (size_t i = 0; i < plan.jobs.size(); ++i) {
+      masks_.push_back(plan.held_to->mask(plan.sampling.stop_ids));
+    }
+  }
+  ~Obedient() {
+    for (wherry_mask& mask : masks_) mask.release(mask.context);
+  }
+  Obedient(const Obedient&) = delete;
+  Obedient& operator=(const Obedient&) = delete;
+
+  int32_t next(size_t i, bool* last) {
+    wherry_mask& mask = masks_[i];
+    int all = 0, complete = 0;
+    check(mask, mask.fill(mask.context, bits_.data(), bits_.size(), &all));
+    std::vector<int32_t> allowed, closing;
+    for (size_t id = 0; id < bits_.size() * 32; ++id) {
+      if ((bits_[id / 32] >> id % 32 & 1) == 0) continue;
+      allowed.push_back(static_cast<int32_t>(id));
+      const std::string piece = tokenizer_.piece(allowed.back());
+      if (piece.find_first_of("\"}]>)") != piece.npos) closing.push_back(allowed.back());
+    }
+    const bool closes = !closing.empty() && random_() % 4 == 0;
+    const std::vector<int32_t>& drawn = closes ? closing : allowed;
+    const int32_t token = drawn[random_() % drawn.size()];
+    forced(mask, allowed);
+    check(mask, mask.accept(mask.context, token, &complete));
+    *last = complete != 0;
+    return token;
+  }
+
+ private:
+  static void check(wherry_mask& mask, int status) {
+    if (status != 0) throw Error(WHERRY_INTERNAL, mask.error(mask.context));
+  }
+
+  // What is forced is what alone is allowed, and looking for it changes nothing.
+  static void forced(wherry_mask& mask, const std::vector<int32_t>& allowed) {
+    int32_t tokens[4];
+    size_t n = 0;
+    check(mask, mask.forced(mask.context, tokens, 4, &n));
+    if (n > 0 && (allowed.size() != 1 || allowed[0] != tokens[0])) {
+      throw Error(WHERRY_INTERNAL, "a token is forced beside which there are others");
+    }
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<uint32_t> bits_;
+  std::vector<wherry_mask> masks_;
+  std::mt19937_64 random_;
+};
+
 Value answer(const Fields& asked) {
   const std::unique_ptr<const Tokenizer> tokenizer = Tokenizer::read(asked.text("tokenizer"));
   const Value* special = asked.find("special");
@@ -106,12 +169,27 @@ Value answer(const Fields& asked) {
                           return tokenizer->id_of(name).has_value();
                         });
   const std::vector<int32_t> eos = ids_of(*asked.find("eos"));
-  const Model model = {
-      "small", {tokenizer.get(), eos, jinja::make_dict({}), kVocab, kContext}, &dialect};
+  const auto given = asked.integer("vocab_size");
+  const int64_t vocab_size = given.value_or(kVocab);
+  Grammars grammars(*tokenizer, vocab_size);
+  const Model model = {"small",
+                       {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext},
+                       &dialect,
+                       &grammars};
   Plan plan = plan_of(*asked.find("request"), model, nullptr);
   Values prompt;
   for (const int32_t id : plan.jobs[0].prompt) prompt.emplace_back(static_cast<int64_t>(id));
-  Values chunks = said(std::move(plan), *tokenizer, ids_of(*asked.find("output")), eos[0]);
+  Values chunks;
+  if (const auto seed = asked.integer("seed")) {
+    if (!plan.held_to) throw Error(WHERRY_INVALID_ARGUMENT, "the request is held to nothing");
+    Obedient obedient(plan, *tokenizer, vocab_size, static_cast<uint64_t>(*seed));
+    chunks = said(std::move(plan), *tokenizer,
+                  [&](size_t i, size_t, bool* last) { return obedient.next(i, last); });
+  } else {
+    const std::vector<int32_t> output = ids_of(*asked.find("output"));
+    chunks = said(std::move(plan), *tokenizer,
+                  [&](size_t, size_t n, bool*) { return n < output.size() ? output[n] : eos[0]; });
+  }
   return jinja::make_dict({{"prompt", jinja::make_list(std::move(prompt))},
                            {"answer", jinja::make_list(std::move(chunks))}});
 }

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from . import guided_cases
 from .tool_cases import HISTORY, REFUSED
 
 Request = dict[str, Any]
@@ -59,6 +60,9 @@ ANSWERS: list[Request] = [
     {"messages": ASK, **_HOT, "seed": 6, "stop": ["\ufffd"]},
 ]
 
+if guided_cases.available():
+    ANSWERS += guided_cases.ANSWERS
+
 # Joined, what a whole answer says; how tokens fall together into chunks may differ.
 STREAMS: list[Request] = [
     {"messages": ASK, **GREEDY},
@@ -90,6 +94,7 @@ ERRORS: list[Request] = [
     {"prompt": "x", "logprobs": 21, "priority": 0.5, "ignore_eos": "maybe"},
     {"prompt": "🦊", "temperature": "🦊", "stop": [""] * 200},
     *({"messages": ASK, "tools": TOOLS, **row} for row in REFUSED),
+    *guided_cases.ERRORS,
 ]
 
 # Templates of the table that browsers are held to, too, as branches of one: each says what it

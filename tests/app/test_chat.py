@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from . import guided_cases
 from .answers import answered, check_stream, fixed, refused, streamed, with_template
 from .app import App
 from .request_cases import (
@@ -22,7 +24,6 @@ from .request_cases import (
     STREAMS,
     TEMPLATE_ANSWERS,
     TEMPLATE_ERRORS,
-    TOOLS,
 )
 
 pytestmark = pytest.mark.cpu
@@ -107,6 +108,32 @@ def test_a_closed_app_ends_its_requests(folder):
     app.close()
 
 
+HELD = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": "integer", "minimum": 0, "maximum": 99},
+        "friends": {"type": "array", "items": {"enum": ["fox", "owl"]}, "maxItems": 3},
+    },
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.skipif(not guided_cases.available(), reason="built without xgrammar")
+def test_answers_fit_their_schemas(app):
+    """What the demo model writes at temperature 1."""
+    started = [
+        app.start(messages=ASK, response_format=guided_cases.schema(HELD), seed=i, max_tokens=160)
+        for i in range(6)
+    ]
+    choices = [app.all(number)[-1]["choices"][0] for number in started]
+    whole = [c["message"]["content"] for c in choices if c["finish_reason"] == "stop"]
+    assert whole
+    for text in whole:
+        jsonschema.validate(json.loads(text), HELD)
+
+
 @pytest.mark.parametrize("row", range(len(ERRORS)))
 def test_errors_are_pythons(app, engine, row):
     assert app.ask(**ERRORS[row]) == refused(engine, ERRORS[row])
@@ -122,18 +149,6 @@ def test_templates_are_pythons(folder, tmp_path):
         for request in TEMPLATE_ANSWERS:
             assert fixed(app.ask(**request)) == answered(engine, request)
     app.close()
-
-
-def test_what_is_not_supported_is_named(app):
-    for name, value in (
-        ("tool_choice", {"type": "function", "function": {"name": "now"}}),
-        ("response_format", {"type": "json_object"}),
-        ("guided_regex", "a+"),
-    ):
-        error = app.ask(messages=ASK, tools=TOOLS, **{name: value})["error"]
-        assert error["code"] == "unsupported_parameter"
-        assert error["param"] == name
-    assert app.ask(messages=ASK, response_format={"type": "text"}, **GREEDY)["choices"]
 
 
 def test_what_is_no_json(app):

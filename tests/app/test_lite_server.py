@@ -18,6 +18,7 @@ from wherry.runtime.server.app import create_app
 
 from ..runtime.server.asking import client_of
 from ..support.waiting import until
+from . import guided_cases
 from .answers import fixed, joined
 from .lite import Server, cache, command, events, lite
 from .request_cases import ANSWERS, ASK, GREEDY, STREAMS
@@ -64,6 +65,15 @@ def test_answers_are_python_s(server, python, i):
     theirs = python.post(path_of(request), json=request)
     assert (status, headers["Content-Type"]) == (200, theirs.headers["Content-Type"])
     assert fixed(answer) == fixed(theirs.json())
+
+
+@pytest.mark.skipif(not guided_cases.available(), reason="built without xgrammar")
+@pytest.mark.parametrize("i", [0, 10, 14])
+def test_answers_that_are_held_to_a_form_are_python_s(server, python, i):
+    request = {**guided_cases.ANSWERS[i], "model": "demo"}
+    status, answer, _ = server.ask("POST", CHAT, request)
+    assert status == 200
+    assert fixed(answer) == fixed(python.post(CHAT, json=request).json())
 
 
 @pytest.mark.parametrize("i", [0, 1, 2])

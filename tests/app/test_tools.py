@@ -18,7 +18,7 @@ from ..runtime.tools.test_reading import TOOLS, parser_of
 from ..runtime.tools.written import WRITTEN, Written
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
-from .tool_cases import CHATS, NEEDS_A_GRAMMAR, REFUSED, WORDS, row
+from .tool_cases import CHATS, REFUSED, WORDS, row
 from .tool_models import SPECIAL, ScriptedModel
 
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
@@ -268,15 +268,6 @@ def test_errors_are_pythons(cpp, fields):
     assert isinstance(e.value, RequestError)
     wanted = {"message": str(e.value), "type": "invalid_request_error", "param": e.value.param}
     assert both.cpp()["error"] == {**wanted, "code": e.value.code}
-
-
-@pytest.mark.parametrize(("fields", "param"), NEEDS_A_GRAMMAR, ids=range(len(NEEDS_A_GRAMMAR)))
-def test_what_needs_a_grammar_is_refused_by_name(cpp, fields, param):
-    both = Both(cpp, row("x", **fields))
-    both.model.close()
-    error = both.cpp()["error"]
-    assert (error["param"], error["code"]) == (param, "unsupported_parameter")
-    assert "grammar" in error["message"]
 
 
 def test_a_family_that_is_none(cpp):

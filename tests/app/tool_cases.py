@@ -191,16 +191,6 @@ REFUSED: list[dict[str, Any]] = [
     {"messages": [*ASK, HISTORY[-2]], "continue_final_message": True},
 ]
 
-# What Python's engine holds the output to with a grammar.
-NEEDS_A_GRAMMAR: list[tuple[dict[str, Any], str]] = [
-    ({"tool_choice": "required"}, "tool_choice"),
-    ({"tool_choice": "any"}, "tool_choice"),
-    ({"tool_choice": ONE}, "tool_choice"),
-    ({"tool_choice": {**ALLOWED, "allowed_tools": {"mode": "required", "tools": [ONE]}}},
-     "tool_choice"),
-    ({"tools": [{"type": "function", "function": {"name": "f", "strict": True}}]}, "tools"),
-]  # fmt: skip
-
 # Words where JSON's values stand in Python's literals.
 WORDS = (
     "0x1F 0X_1f -0b101 0o17 1_000 1__0 _1 1_ 007 00 0_0 +5 -0 +0 .5 5. -.5 1e5 +1e5 "

@@ -21,11 +21,15 @@ std::string aborted() {
 
 App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
          int64_t vocab_size)
-    : speech_(std::move(speech)), core_model_(std::move(model)), engine_(std::move(engine)) {
+    : speech_(std::move(speech)),
+      grammars_(*speech_.tokenizer, vocab_size),
+      core_model_(std::move(model)),
+      engine_(std::move(engine)) {
   model_.name = std::move(name);
   model_.abilities = {speech_.tokenizer.get(), speech_.eos_ids, speech_.defaults, vocab_size,
                       context};
   model_.dialect = speech_.dialect.get();
+  model_.grammars = &grammars_;
   check(wherry_engine_start(engine_.get()));
   planner_ = std::make_unique<Thread>([this] { plan_requests(); });
   listener_ = std::make_unique<Thread>([this] { hear(); });
@@ -77,7 +81,10 @@ bool App::abort(int64_t id) {
   return true;
 }
 
-void App::trim() { check(wherry_engine_clear_cache(engine_.get())); }
+void App::trim() {
+  grammars_.forget();
+  check(wherry_engine_clear_cache(engine_.get()));
+}
 
 std::string App::stats() const {
   wherry_stats stats{};
@@ -166,6 +173,18 @@ void App::plan(const RequestPtr& request) {
   }
 }
 
+void App::add(uint64_t id, const Plan& plan, const Job& job) {
+  wherry_params params = plan.sampling.record();
+  params.seed = job.seed;
+  params.max_tokens = job.max_tokens;
+  wherry_mask mask{};  // the core's, once it is given
+  if (plan.held_to) {
+    mask = plan.held_to->mask(plan.sampling.stop_ids);
+    params.mask = &mask;
+  }
+  check(wherry_engine_add(engine_.get(), id, job.prompt.data(), job.prompt.size(), &params));
+}
+
 void App::submit(const RequestPtr& request, Plan plan) {
   auto generation =
       std::make_shared<Generation>(std::move(plan), *speech_.tokenizer, request->listener);
@@ -182,16 +201,12 @@ void App::submit(const RequestPtr& request, Plan plan) {
   }
   const std::vector<uint64_t> ids = request->core_ids;
   for (size_t i = 0; i < made.jobs.size(); ++i) {
-    const Job& job = made.jobs[i];
-    wherry_params params = made.sampling.record();
-    params.seed = job.seed;
-    params.max_tokens = job.max_tokens;
-    const int status =
-        wherry_engine_add(engine_.get(), ids[i], job.prompt.data(), job.prompt.size(), &params);
-    if (status == WHERRY_OK) continue;
-    const std::string problem = wherry_last_error();
-    for (size_t k = 0; k < i; ++k) wherry_engine_abort(engine_.get(), ids[k]);
-    throw Error(static_cast<wherry_status>(status), problem);
+    try {
+      add(ids[i], made, made.jobs[i]);
+    } catch (...) {
+      for (size_t k = 0; k < i; ++k) wherry_engine_abort(engine_.get(), ids[k]);
+      throw;
+    }
   }
   if (gone(request)) {  // it was aborted meanwhile, when the core did not know all of it
     for (uint64_t id : ids) wherry_engine_abort(engine_.get(), id);

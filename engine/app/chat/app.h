@@ -66,6 +66,7 @@ class App {
   void plan_requests();
   void plan(const RequestPtr& request);
   void submit(const RequestPtr& request, Plan plan);
+  void add(uint64_t id, const Plan& plan, const Job& job);  // to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);
   void hear();
@@ -74,6 +75,7 @@ class App {
   void end(const RequestPtr& request);
 
   Speech speech_;
+  Grammars grammars_;
   Model model_;
   ModelPtr core_model_;
   EnginePtr engine_;

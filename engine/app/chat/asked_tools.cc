@@ -42,6 +42,11 @@ Value described(const Value& tool) {
   return jinja::make_dict(std::move(made));
 }
 
+bool is_strict(const Value& function) {
+  const Value* given = Fields(function).find("strict");
+  return given != nullptr && Checker().boolean("", *given).value_or(Value(false)).integer() != 0;
+}
+
 class Choosing {
  public:
   explicit Choosing(const Fields& fields) {
@@ -98,13 +103,6 @@ class Choosing {
   Values tools_;
 };
 
-[[noreturn]] void no_grammar(const std::string& what, const char* instead,
-                             const std::string& param) {
-  throw RequestError(
-      what + " needs a grammar that holds the output to it, and this runtime has none. " + instead,
-      param, "unsupported_parameter");
-}
-
 }  // namespace
 
 Tools AskedTools::schemas() const {
@@ -116,21 +114,16 @@ Tools AskedTools::schemas() const {
 }
 
 AskedTools asked_tools(const Fields& fields) {
-  bool must = false;
-  const Values chosen = Choosing(fields).chosen(fields.find("tool_choice"), must);
-  if (must) {
-    no_grammar("A tool_choice that asks for a call", "Send \"auto\" and look whether one came.",
-               "tool_choice");
-  }
   AskedTools made;
-  made.one = fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls");
-  for (const Value& tool : chosen) {
-    if (Fields(function_of(tool)).truth("strict")) {
-      no_grammar("strict of the tool " + jinja::repr_text(name_of(tool)),
-                 "Leave it out, and check the arguments of calls.", "tools");
-    }
+  const Value* choice = fields.find("tool_choice");
+  for (const Value& tool : Choosing(fields).chosen(choice, made.must)) {
+    made.strict.push_back(is_strict(function_of(tool)));
     made.tools.push_back(described(tool));
   }
+  made.named = choice != nullptr && choice->is_dict() && made.must &&
+               choice->dict().find("type")->text() == "function";
+  made.one =
+      made.named || (fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls"));
   return made;
 }
 

@@ -81,7 +81,8 @@ void Choice::end_with_calls(const std::vector<Part>& parts) {
     called_ = called_ || part.kind == Part::Kind::kCallBegin;
     cut = cut || (part.kind == Part::Kind::kCallEnd && !part.whole);
   }
-  if (finish_ == "stop" && called_ && !(cut && stops_.stopped())) finish_ = "tool_calls";
+  const bool whole = finish_ == "stop" && called_ && !(cut && stops_.stopped());
+  if (whole && !plan_.named) finish_ = "tool_calls";
 }
 
 // One token more. A mark may have several: whose they are, the last one tells.

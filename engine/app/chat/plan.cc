@@ -5,6 +5,7 @@
 
 #include "app/chat/request_error.h"
 #include "app/chat/talk.h"
+#include "app/grammar/fields.h"
 
 namespace wherry::app {
 
@@ -87,6 +88,10 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
   plan.include_usage = options != nullptr && Fields(*options).truth("include_usage");
 }
 
+HeldToPtr held_to(const std::optional<Constraint>& constraint, const Model& model) {
+  return constraint ? model.grammars->compile(*constraint) : nullptr;
+}
+
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
   const Fields fields = checked_chat(request);
   const Talk talk(fields, model.dialect);
@@ -101,17 +106,20 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   if (top > 0 && !plan.logprobs) {
     throw RequestError("top_logprobs needs logprobs: true", "top_logprobs");
   }
+  const Tokenizer& tokenizer = *model.abilities.tokenizer;
+  const auto constraint = talk.constraint(text, constraint_of(fields, tokenizer), tokenizer);
   plan.sampling = sampling_of(fields, model.abilities, asked);
+  plan.held_to = held_to(constraint, model);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(top);
   if (!fields.truth("ignore_eos")) {
-    plan.sampling.stop_ids =
-        talk.stop_ids(*model.abilities.tokenizer, std::move(plan.sampling.stop_ids));
+    plan.sampling.stop_ids = talk.stop_ids(tokenizer, std::move(plan.sampling.stop_ids));
   }
   plan.continues = fields.truth("continue_final_message");
   plan.shows_reasoning = !fields.has("include_reasoning") || fields.truth("include_reasoning");
   set_common(plan, fields, model);
   plan.reading = talk.reading(text);
-  plan.visible = talk.visible(*model.abilities.tokenizer);
+  plan.visible = talk.visible(tokenizer);
+  plan.named = talk.named();
   add_jobs(plan, {prompt}, fields, model, "messages");
   return plan;
 }
@@ -151,7 +159,9 @@ Plan completion_plan(const Value& request, const Model& model) {
   Plan plan{};
   plan.chat = false;
   plan.logprobs = fields.has("logprobs");
+  const auto constraint = constraint_of(fields, *model.abilities.tokenizer);
   plan.sampling = sampling_of(fields, model.abilities, asked);
+  plan.held_to = held_to(constraint, model);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(fields.integer("logprobs").value_or(0));
   plan.continues = true;
   set_common(plan, fields, model);

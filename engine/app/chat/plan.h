@@ -10,6 +10,7 @@
 
 #include "app/chat/fields.h"
 #include "app/chat/sampling.h"
+#include "app/grammar/grammars.h"
 #include "app/tools/dialect.h"
 #include "app/tools/output_parser.h"
 
@@ -28,6 +29,7 @@ struct Plan {
   bool stream;
   std::vector<Job> jobs;
   Sampling sampling;  // of all jobs, but for their seeds and limits
+  HeldToPtr held_to;  // what all outputs are held to; null: nothing
   std::vector<std::string> stops;
   bool logprobs;          // whether they were asked for
   bool continues;         // the output continues the prompt's text
@@ -36,6 +38,7 @@ struct Plan {
   bool include_usage;
   Reading reading;  // what the output is looked through for
   bool shows_reasoning = true;
+  bool named = false;            // it is a call of a tool that is named
   std::vector<int32_t> visible;  // special tokens that are seen by their names
 };
 
@@ -43,6 +46,7 @@ struct Model {
   std::string name;
   Abilities abilities;
   const Dialect* dialect;  // null: it only completes text
+  Grammars* grammars;
 };
 
 // gone: whether nobody waits any more. Throws RequestError, or jinja::Abandoned.

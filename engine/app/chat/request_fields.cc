@@ -92,6 +92,7 @@ class Reader {
     stream_options();
     for (const char* name : {"user", "safety_identifier", "cache_salt"}) line(name);
     numeric({"max_drafts", true, between(0, 64)});
+    held_to();
   }
 
   void chat() {
@@ -139,8 +140,8 @@ class Reader {
     if (const Value* value = find(name)) keep(name, check_.boolean(name, *value));
   }
 
-  void line(const char* name) {
-    if (const Value* value = find(name)) check_.text(name, *value, kLongText);
+  void line(const char* name, size_t longest = kLongText) {
+    if (const Value* value = find(name)) check_.text(name, *value, longest);
   }
 
   void words(const char* name, size_t limit, const char* what) {
@@ -223,6 +224,34 @@ class Reader {
       named += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + jinja::repr_text(words[i]);
     }
     check_.add(name, "Input should be " + named);
+  }
+
+  // What the output is held to; app/grammar/fields.cc reads more of it.
+  void held_to() {
+    for (const char* name : {"response_format", "structured_outputs"}) {
+      if (const Value* value = find(name)) check_.object(name, *value);
+    }
+    schema("guided_json", true);
+    line("guided_regex", 0);
+    if (const Value* value = find("guided_choice"); value && check_.list("guided_choice", *value)) {
+      for (size_t i = 0; i < value->items().size(); ++i) {
+        check_.text("guided_choice[" + std::to_string(i) + "]", value->items()[i]);
+      }
+    }
+    for (const char* name : {"guided_grammar", "grammar"}) line(name, 0);
+    schema("json_schema", false);
+  }
+
+  // An object or a boolean, or a text where that may be.
+  void schema(const char* name, bool text) {
+    const Value* value = find(name);
+    if (value == nullptr || value->is_dict() || (text && value->is_string())) return;
+    Checker other;
+    if (std::optional<Value> made = other.boolean(std::string(name) + ".bool", *value)) {
+      return keep(name, std::move(made));
+    }
+    check_.object(name, *value);
+    check_.add_all(other);
   }
 
   void messages() {
@@ -351,14 +380,6 @@ void refuse_unknown(const Value& request) {
       {"audio", "", {}},
       {"web_search_options", "", {}},
       {"best_of", "", {1}},
-      {"response_format", "", {jinja::make_dict({{"type", "text"}})}},
-      {"structured_outputs", "", {}},
-      {"guided_json", "", {}},
-      {"guided_regex", "", {}},
-      {"guided_choice", "", {}},
-      {"guided_grammar", "", {}},
-      {"grammar", "", {""}},
-      {"json_schema", "", {}},
       {"prediction", "", {}},
       {"prompt_logprobs", "", {Value(false)}},
       {"suffix", "", {""}},

@@ -4,7 +4,9 @@
 #include <random>
 
 #include "app/chat/conversation.h"
+#include "app/chat/enforcement.h"
 #include "app/chat/request_error.h"
+#include "app/template/code_points.h"
 
 namespace wherry::app {
 
@@ -127,6 +129,29 @@ bool Talk::goes_on_thinking(const Thoughts& thoughts) const {
   const std::string said = Fields(messages_.back()).text("content");
   const size_t begin = said.rfind(thoughts.begin), end = said.rfind(thoughts.end);
   return begin != said.npos && (end == said.npos || begin > end);
+}
+
+// Whether the output goes on with words: no reasoning will come before them.
+bool Talk::goes_on_in_words(const Thoughts& thoughts) const {
+  if (!fields_.truth("continue_final_message") || goes_on_thinking(thoughts)) return false;
+  const std::string said = Fields(messages_.back()).text("content");
+  return jinja::skip_left(said) < said.size() && !thoughts.opened(said);
+}
+
+std::optional<Constraint> Talk::constraint(const std::string& prompt,
+                                           const std::optional<Constraint>& base,
+                                           const Tokenizer& tokenizer) const {
+  const bool strict =
+      std::find(asked_.strict.begin(), asked_.strict.end(), true) != asked_.strict.end();
+  if (!base && !asked_.must && !strict) return std::nullopt;
+  std::optional<Thoughts> thoughts = dialect_.thoughts();
+  if (thoughts && (thoughts->closed(prompt) || goes_on_in_words(*thoughts))) thoughts.reset();
+  const bool opened = thoughts && (thoughts->opened(prompt) || goes_on_thinking(*thoughts));
+  const Family& family = dialect_.family();
+  Enforcement enforcement(in_format() || family.channels ? &family : nullptr, thoughts, opened,
+                          tokenizer);
+  if (asked_.must) return enforcement.calls(asked_);
+  return base ? enforcement.held(*base, asked_) : enforcement.text_or_calls(asked_);
 }
 
 Reading Talk::reading(const std::string& prompt) const {

@@ -47,7 +47,7 @@ FormatPtr cohere() {
   });
 }
 
-FormatPtr deepseek(Texts middle, std::string before, Texts end) {
+FormatPtr deepseek(Texts middle, std::string before, Texts end, std::string between = "") {
   return made<Headed>([&](Headed& f) {
     f.begin = "<｜tool▁call▁begin｜>";
     f.middle = std::move(middle);
@@ -55,6 +55,7 @@ FormatPtr deepseek(Texts middle, std::string before, Texts end) {
     f.end = std::move(end);
     f.section = "<｜tool▁calls▁begin｜>";
     f.section_end = "<｜tool▁calls▁end｜>";
+    f.between = std::move(between);
   });
 }
 
@@ -136,6 +137,7 @@ FormatPtr pythonic(Texts begin, std::string end, bool brackets) {
 FormatPtr bare(Texts begin, bool fenced = false) {
   return made<Bare>([&](Bare& f) {
     f.begin = std::move(begin);
+    if (fenced) f.middle = "\", \"arguments\": ";
     if (fenced) f.fences = {{"```json", "```"}, {"```tool_code", "```"}, {"```", "```"}};
   });
 }
@@ -159,7 +161,7 @@ std::vector<Family> first_rows() {
       with_channels({"harmony", names, std::make_shared<Harmony>(), {"<|call|>", "<|return|>"}}),
       {"deepseek-v3",
        {calls, "```json"},
-       deepseek({"\n```json\n"}, "function" + sep, {"\n```" + end, end}),
+       deepseek({"\n```json\n"}, "function" + sep, {"\n```" + end, end}, "\n"),
        {}},
       {"deepseek-v3.1", {calls}, deepseek({sep}, "", {end}), {}},
       {"kimi", {"<|tool_calls_section_begin|>"}, kimi(), {}},

@@ -62,4 +62,14 @@ Texts not_empty(Texts texts) {
   return texts;
 }
 
+std::string Format::forced(Rules& rules, const CallRules& calls, bool several) const {
+  return rules.text(begins()[0]) + " " + written(rules, calls, several);
+}
+
+std::string Format::free(Rules& rules, const CallRules& calls, bool several) const {
+  return rules.amid_text({{begins()[0], written(rules, calls, false)}}, several);
+}
+
+std::string Format::answer(Rules&, const std::string& body) const { return body; }
+
 }  // namespace wherry::app

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/grammar/rules.h"
 #include "app/template/value.h"
 #include "app/tools/output.h"
 #include "app/tools/scanner.h"
@@ -32,6 +33,15 @@ class Tools {
   std::vector<std::pair<std::string, Value>> schemas_;
 };
 
+// A tool whose calls are held to a schema.
+struct CallRule {
+  std::string name;
+  Value schema;           // of its arguments
+  std::string arguments;  // the expression of them, as one object of JSON
+  bool open = false;      // the schema cannot be enforced, and need not be: any arguments will do
+};
+using CallRules = std::vector<CallRule>;
+
 class Format {
  public:
   virtual ~Format() = default;
@@ -52,6 +62,16 @@ class Format {
   // Takes some of an output, after its reasoning, from one sure place to the next; false if there
   // is nothing more for it. state: 0 at first, and what the last call left in it.
   virtual bool read(Scanner& s, Output& out, const Tools& tools, int& state) const;
+
+  // What holds a model to this format: expressions of a grammar.
+  // Of one call, or, with `several`, one or more, behind the first of `begins`, which is written.
+  virtual std::string written(Rules& rules, const CallRules& calls, bool several) const = 0;
+  // Of an output, after its reasoning, that is calls and nothing else.
+  virtual std::string forced(Rules& rules, const CallRules& calls, bool several) const;
+  // Of an output, after its reasoning, of text, and calls if there are any.
+  virtual std::string free(Rules& rules, const CallRules& calls, bool several) const;
+  // Of an output, after its reasoning, whose text is `body`.
+  virtual std::string answer(Rules& rules, const std::string& body) const;
 };
 
 // Of a list with "" in it, what is not.

@@ -4,10 +4,18 @@
 
 namespace wherry::app {
 
-bool Thoughts::opened(std::string_view prompt) const {
-  prompt = prompt.substr(0, jinja::skip_right(prompt));
-  return prompt.size() >= begin.size() && prompt.substr(prompt.size() - begin.size()) == begin;
+namespace {
+
+// White space behind it left out.
+bool ends_with(std::string_view text, std::string_view end) {
+  text = text.substr(0, jinja::skip_right(text));
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
+
+}  // namespace
+
+bool Thoughts::opened(std::string_view prompt) const { return ends_with(prompt, begin); }
+bool Thoughts::closed(std::string_view prompt) const { return ends_with(prompt, end); }
 
 std::optional<Thoughts> thoughts_of(std::string_view chat_template) {
   static const Thoughts kMarks[] = {

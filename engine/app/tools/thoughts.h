@@ -12,6 +12,7 @@ namespace wherry::app {
 struct Thoughts {
   std::string begin, end;
   bool opened(std::string_view prompt) const;  // whether a prompt ends inside reasoning
+  bool closed(std::string_view prompt) const;  // or after it, so that none will come
 };
 
 // The marks that a template knows; nothing: its model does not think in marks.

@@ -39,7 +39,7 @@ export function checkSchema(schema: unknown, param: string): void {
   const problems = unenforcedIn(schema);
   if (problems.length > 0) {
     throw new RequestError(
-      `The schema has keywords that are not enforced in browsers: ${problems.join(", ")}`,
+      `The schema has keywords that are not enforced here: ${problems.join(", ")}`,
       { param },
     );
   }

@@ -23,12 +23,14 @@ struct Tagged : Format {
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
 // Llama 3.1 to 3.3, and any model that nothing is known of: JSON objects, or lists of them, at the
 // beginning or after a mark. Those at the beginning are calls if they name a tool of the request.
 struct Bare : Format {
   Texts begin;
+  std::string middle = "\", \"parameters\": ";  // between a name and its arguments
   // What may stand around those at the beginning, and is no part of them.
   std::vector<std::pair<std::string, std::string>> fences;
 
@@ -37,6 +39,9 @@ struct Bare : Format {
   std::string example() const override;
   bool bare() const override { return true; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string free(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
 // A header with the tool's name, then arguments as JSON: DeepSeek, Kimi, Mistral, Functionary.
@@ -49,11 +54,13 @@ struct Headed : Format {
   bool whole_id = false;  // whether the id is all of the header, not what follows the tag
   Texts end;              // of one call; the first is the usual one
   std::string section, section_end;  // around all calls; "" if there is no such thing
+  std::string between;               // two calls
 
   Texts begins() const override { return not_empty({section, begin}); }
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
   bool call(Scanner& s, Output& out) const;
@@ -72,6 +79,7 @@ struct Mistral : Format {
   Texts markers() const override { return {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"}; }
   std::string example() const override { return named ? headed.example() : list.example(); }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
 // Calls in angle brackets, an element for each argument: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2.
@@ -92,6 +100,7 @@ struct Markup : Format {
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
   bool one(Scanner& s, Output& out, const Tools& tools) const;
@@ -99,6 +108,7 @@ struct Markup : Format {
   Texts kinds(Scanner& s, const Tools& tools, const std::string& name,
               const std::string& key) const;
   bool value(Scanner& s, const Emit& emit, const Texts& kinds) const;
+  std::string elements(Rules& rules, const CallRule& call) const;
 };
 
 // Gemma's: `begin` call:name{key:value,...} `end`; strings stand between two `quote`.
@@ -111,9 +121,12 @@ struct Braces : Format {
   Texts markers() const override { return {begin, end, quote}; }
   std::string example() const override { return begin + "call:NAME{KEY:VALUE}" + end; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
   bool arguments(Scanner& s, Output& out) const;
+  std::string written_members(Rules& rules, const CallRule& call) const;
+  std::string written_value(Rules& rules, const Value& schema, const CallRule& call) const;
 };
 
 // As Python writes calls: Llama 3.2 and 4, Gemma 3, LFM2, Olmo 3.
@@ -128,10 +141,14 @@ struct Pythonic : Format {
   std::string example() const override;
   bool bare() const override { return brackets; }  // then calls count that name a tool
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string free(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
   static bool call(Scanner& s, Output& out, const Tools* known);
   static bool arguments(Scanner& s, Output& out);
+  std::string written_arguments(Rules& rules, const CallRule& call) const;
 };
 
 // The format of gpt-oss: an answer is messages in channels.
@@ -147,6 +164,10 @@ struct Harmony : Format {
   std::string example() const override { return ""; }
   bool calls(Scanner&, Output&, const Tools&, const std::string&) const override { return false; }
   bool read(Scanner& s, Output& out, const Tools& tools, int& state) const override;
+  std::string written(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string free(Rules& rules, const CallRules& calls, bool several) const override;
+  std::string answer(Rules& rules, const std::string& body) const override;
 };
 
 }  // namespace wherry::app

@@ -110,4 +110,41 @@ bool Harmony::read(Scanner& s, Output& out, const Tools&, int& state) const {
   return true;
 }
 
+// Messages that come first: of reasoning, and what is said before calls.
+static std::string before(Rules& rules, const std::vector<std::string>& channels) {
+  std::string names;
+  for (const std::string& name : channels) {
+    names += (names.empty() ? "" : " | ") + rules.text(name);
+  }
+  return "(" + rules.text(kChannel) + " (" + names + ") " + rules.text(kMessage) + " " +
+         rules.up_to(std::string("<|end|>") + kStart + "assistant") + ")*";
+}
+
+// A call ends the answer, so there is one.
+std::string Harmony::written(Rules& rules, const CallRules& calls, bool) const {
+  std::vector<std::string> made;
+  for (const CallRule& call : calls) {
+    made.push_back(
+        rules.text("commentary to=functions." + call.name + " <|constrain|>json" + kMessage) + " " +
+        call.arguments);
+  }
+  return rules.either(made);
+}
+
+std::string Harmony::forced(Rules& rules, const CallRules& calls, bool) const {
+  return before(rules, {"analysis"}) + " " + rules.text(kChannel) + " " +
+         written(rules, calls, false);
+}
+
+std::string Harmony::free(Rules& rules, const CallRules& calls, bool) const {
+  const std::string said = before(rules, {"analysis", "commentary"});
+  const std::string call = said + " " + rules.text(kChannel) + " " + written(rules, calls, false);
+  return rules.either({call, answer(rules, rules.rule(kAnyText))});
+}
+
+std::string Harmony::answer(Rules& rules, const std::string& body) const {
+  return before(rules, {"analysis", "commentary"}) + " " +
+         rules.text(std::string(kChannel) + "final" + kMessage) + " " + body;
+}
+
 }  // namespace wherry::app

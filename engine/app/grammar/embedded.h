@@ -1,0 +1,19 @@
+// Grammars inside others.
+#ifndef WHERRY_ENGINE_APP_GRAMMAR_EMBEDDED_H_
+#define WHERRY_ENGINE_APP_GRAMMAR_EMBEDDED_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wherry::app {
+
+// A grammar as xgrammar prints it, its rules renamed so that they are another's besides: `root`
+// becomes `name`, any other rule `name` and a dot before its own. others: rules that it refers to
+// and does not define, which are renamed likewise.
+std::string embedded(std::string_view ebnf, const std::string& name,
+                     const std::vector<std::string>& others = {});
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_ENGINE_APP_GRAMMAR_EMBEDDED_H_

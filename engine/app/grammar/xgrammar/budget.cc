@@ -1,0 +1,54 @@
+#include "app/grammar/xgrammar/budget.h"
+
+#include "support/error.h"
+
+namespace wherry::app {
+
+namespace {
+
+struct State {
+  bool limited = false;
+  int64_t left = 0;
+  const char* what = "";
+  std::string warning;
+};
+thread_local State state;
+
+constexpr int kWarning = 2;  // XGRAMMAR_LOG_LEVEL_WARNING
+
+}  // namespace
+
+void count_step() {
+  if (!state.limited || state.left-- > 0) return;
+  state.limited = false;  // what is cleaned up now may take what it takes
+  throw Error(WHERRY_INVALID_ARGUMENT, concat("it takes too long ", state.what));
+}
+
+Budget::Budget(int64_t steps, const char* what) { state = {true, steps, what, ""}; }
+Budget::~Budget() { state = State(); }
+int64_t Budget::left() const { return state.left; }
+
+void Budget::check_warnings() const {
+  if (!state.warning.empty()) throw Error(WHERRY_INVALID_ARGUMENT, state.warning);
+}
+
+void note_warning(int level, const std::string& message) {
+  if (level == kWarning && state.warning.empty()) state.warning = message;
+}
+
+}  // namespace wherry::app
+
+// What xgrammar calls in place of printing (XGRAMMAR_LOG_CUSTOMIZE).
+namespace xgrammar {
+
+[[noreturn]] void LogFatalImpl(const std::string& /*file*/, int /*line*/,
+                               const std::string& message) {
+  throw wherry::Error(WHERRY_INVALID_ARGUMENT, message);
+}
+
+void LogMessageImpl(const std::string& /*file*/, int /*line*/, int level,
+                    const std::string& message) {
+  wherry::app::note_warning(level, message);
+}
+
+}  // namespace xgrammar
