@@ -15,6 +15,7 @@ import tvm_ffi
 
 import wherry
 
+from ..app import guided_cases
 from ..app.answers import answered, check_stream, fixed, refused, streamed, with_template
 from ..app.request_cases import (
     ANSWERS,
@@ -78,7 +79,7 @@ def said(checks, demo, tmp_path_factory):
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
-    cases = ("answers", "together", "cancelling", "closing")
+    cases = ("answers", "together", "cancelling", "closing", "held")
     return {
         "templated": templated,
         "told": told,
@@ -216,6 +217,11 @@ def test_errors_have_types(said, engine):
     for name, pattern in wanted.items():
         assert re.match(pattern, errors[name], re.DOTALL), (name, errors[name])
     assert said["closing"] == "EngineClosedException"
+
+
+def test_answers_are_held_to_a_form(said):
+    held = ["42", "a fox", "fox"] if guided_cases.available() else ["unsupported_parameter"] * 3
+    assert said["held"] == held
 
 
 def test_the_version_is_python_s():

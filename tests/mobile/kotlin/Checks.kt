@@ -7,7 +7,9 @@ import dev.wherry.MLCEngine
 import dev.wherry.Message
 import dev.wherry.Request
 import dev.wherry.RequestException
+import dev.wherry.ResponseFormat
 import dev.wherry.Settings
+import dev.wherry.ToolChoice
 import java.io.File
 import kotlin.system.exitProcess
 import kotlinx.coroutines.CancellationException
@@ -185,6 +187,26 @@ private class Checks(val folder: File, val more: JsonObject) {
         return JsonPrimitive(ended.exceptionOrNull()?.let { it::class.simpleName })
     }
 
+    /** Answers that are held to a form, or the code of the error where the library has no grammars. */
+    suspend fun held(): JsonElement = load().use { engine ->
+        val answer = JsonObject(mapOf("const" to JsonPrimitive(42)))
+        val formats = listOf(
+            ResponseFormat.jsonSchema(answer),
+            ResponseFormat.regex("a fox"),
+            ResponseFormat.grammar("root ::= \"fox\""),
+        )
+        JsonArray(
+            formats.map { format ->
+                val settings = Settings(maxTokens = 24, responseFormat = format, toolChoice = ToolChoice.NONE)
+                try {
+                    JsonPrimitive(engine.chat.completions.create(listOf(Message.user(ASKED)), settings).text)
+                } catch (e: RequestException) {
+                    JsonPrimitive(e.code)
+                }
+            },
+        )
+    }
+
     /** Load and unload, with a request each; what the process has after each tenth of the rounds. */
     suspend fun leaks(rounds: Int): JsonElement {
         val sizes = mutableListOf<JsonElement>()
@@ -213,6 +235,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             "cancelling" -> cancelling()
             "errors" -> errors(argument)
             "closing" -> closing()
+            "held" -> held()
             "leaks" -> leaks(argument.toInt())
             else -> JsonNull
         }

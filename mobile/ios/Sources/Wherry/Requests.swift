@@ -66,12 +66,17 @@ public struct Settings: Codable, Equatable, Sendable {
     public var frequencyPenalty: Double?
     /// Functions that the model may ask for, as OpenAI writes them.
     public var tools: [JSONValue]?
+    /// What the text is held to.
+    public var responseFormat: ResponseFormat?
+    /// Whether a tool has to be called.
+    public var toolChoice: ToolChoice?
     /// Any other field.
     public var more: [String: JSONValue] = [:]
 
     public init(
         maxTokens: Int? = nil, temperature: Double? = nil, topP: Double? = nil, seed: Int64? = nil,
-        stop: [String]? = nil, tools: [JSONValue]? = nil, more: [String: JSONValue] = [:]
+        stop: [String]? = nil, tools: [JSONValue]? = nil, more: [String: JSONValue] = [:],
+        responseFormat: ResponseFormat? = nil, toolChoice: ToolChoice? = nil
     ) {
         self.maxTokens = maxTokens
         self.temperature = temperature
@@ -80,6 +85,8 @@ public struct Settings: Codable, Equatable, Sendable {
         self.stop = stop
         self.tools = tools
         self.more = more
+        self.responseFormat = responseFormat
+        self.toolChoice = toolChoice
     }
 
     enum CodingKeys: String, CodingKey {
@@ -90,6 +97,55 @@ public struct Settings: Codable, Equatable, Sendable {
         case presencePenalty = "presence_penalty"
         case frequencyPenalty = "frequency_penalty"
         case tools
+        case responseFormat = "response_format"
+        case toolChoice = "tool_choice"
+    }
+}
+
+/// What an answer's text is held to, whatever the model would rather write.
+public struct ResponseFormat: Codable, Equatable, Sendable {
+    /// OpenAI's object.
+    public var json: JSONValue
+
+    public init(json: JSONValue) { self.json = json }
+    public init(from decoder: Decoder) throws { json = try JSONValue(from: decoder) }
+    public func encode(to encoder: Encoder) throws { try json.encode(to: encoder) }
+
+    /// An object of JSON.
+    public static let jsonObject = ResponseFormat(json: ["type": "json_object"])
+    /// JSON that fits a JSON Schema; keywords that are not enforced are refused by name. The schema is
+    /// a text, because its properties are written in its order, which a dictionary does not keep.
+    public static func jsonSchema(_ schema: String, name: String = "answer") -> ResponseFormat {
+        let inner: JSONValue = ["name": .string(name), "schema": .string(schema)]
+        return ResponseFormat(json: ["type": "json_schema", "json_schema": inner])
+    }
+    /// A text that a regular expression matches as a whole.
+    public static func regex(_ pattern: String) -> ResponseFormat {
+        ResponseFormat(json: ["type": "regex", "pattern": .string(pattern)])
+    }
+    /// A text of a grammar, in GBNF; its first rule is `root`.
+    public static func grammar(_ gbnf: String) -> ResponseFormat {
+        ResponseFormat(json: ["type": "grammar", "grammar": .string(gbnf)])
+    }
+}
+
+/// Whether tools are called.
+public struct ToolChoice: Codable, Equatable, Sendable {
+    /// OpenAI's value.
+    public var json: JSONValue
+
+    public init(json: JSONValue) { self.json = json }
+    public init(from decoder: Decoder) throws { json = try JSONValue(from: decoder) }
+    public func encode(to encoder: Encoder) throws { try json.encode(to: encoder) }
+
+    /// As the model likes.
+    public static let auto = ToolChoice(json: "auto")
+    public static let none = ToolChoice(json: "none")
+    /// At least one.
+    public static let required = ToolChoice(json: "required")
+    /// This one.
+    public static func function(_ name: String) -> ToolChoice {
+        ToolChoice(json: ["type": "function", "function": ["name": .string(name)]])
     }
 }
 

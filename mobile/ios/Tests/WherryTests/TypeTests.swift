@@ -20,6 +20,20 @@ final class TypeTests: XCTestCase {
         XCTAssertEqual(try JSONDecoder().decode(JSONValue.self, from: json), expected)
     }
 
+    func testFormatsAreOpenAIs() throws {
+        let settings = Settings(
+            responseFormat: .jsonSchema("{\"const\": 42}"), toolChoice: .function("now"))
+        let expected: JSONValue = [
+            "response_format": [
+                "type": "json_schema",
+                "json_schema": ["name": "answer", "schema": "{\"const\": 42}"],
+            ],
+            "tool_choice": ["type": "function", "function": ["name": "now"]],
+        ]
+        let json = try requestJSON(settings, [:])
+        XCTAssertEqual(try JSONDecoder().decode(JSONValue.self, from: json), expected)
+    }
+
     func testAnswersAreOpenAIs() throws {
         let json = """
             {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "demo",

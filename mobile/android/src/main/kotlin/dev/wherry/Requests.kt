@@ -76,6 +76,8 @@ public class Request internal constructor(internal val json: JsonObject) {
  * @param stop texts that end the answer
  * @param tools functions that the model may ask for
  * @param more any other field
+ * @param responseFormat what the text is held to
+ * @param toolChoice whether a tool has to be called
  */
 public class Settings @JvmOverloads constructor(
     maxTokens: Int? = null,
@@ -85,6 +87,8 @@ public class Settings @JvmOverloads constructor(
     stop: List<String>? = null,
     tools: JsonArray? = null,
     more: Map<String, JsonElement> = emptyMap(),
+    responseFormat: ResponseFormat? = null,
+    toolChoice: ToolChoice? = null,
 ) {
     internal val json: JsonObject = buildJsonObject {
         maxTokens?.let { put("max_tokens", JsonPrimitive(it)) }
@@ -93,6 +97,65 @@ public class Settings @JvmOverloads constructor(
         seed?.let { put("seed", JsonPrimitive(it)) }
         stop?.let { texts -> put("stop", JsonArray(texts.map(::JsonPrimitive))) }
         tools?.let { put("tools", it) }
+        responseFormat?.let { put("response_format", it.json) }
+        toolChoice?.let { put("tool_choice", it.json) }
         more.forEach { (name, value) -> put(name, value) }
+    }
+}
+
+/** What an answer's text is held to, whatever the model would rather write. [json] is OpenAI's object. */
+public class ResponseFormat(public val json: JsonObject) {
+    public companion object {
+        /** An object of JSON. */
+        @JvmField
+        public val JSON_OBJECT: ResponseFormat = ResponseFormat(typed("json_object"))
+
+        /** JSON that fits a JSON Schema; keywords that are not enforced are refused by name. */
+        @JvmStatic
+        @JvmOverloads
+        public fun jsonSchema(schema: JsonObject, name: String = "answer"): ResponseFormat {
+            val inner = JsonObject(mapOf("name" to JsonPrimitive(name), "schema" to schema))
+            return ResponseFormat(typed("json_schema", "json_schema" to inner))
+        }
+
+        /** A text that a regular expression matches as a whole. */
+        @JvmStatic
+        public fun regex(pattern: String): ResponseFormat =
+            ResponseFormat(typed("regex", "pattern" to JsonPrimitive(pattern)))
+
+        /** A text of a grammar, in GBNF; its first rule is `root`. */
+        @JvmStatic
+        public fun grammar(gbnf: String): ResponseFormat =
+            ResponseFormat(typed("grammar", "grammar" to JsonPrimitive(gbnf)))
+
+        private fun typed(type: String, vararg more: Pair<String, JsonElement>): JsonObject =
+            JsonObject(mapOf("type" to JsonPrimitive(type), *more))
+    }
+}
+
+/** Whether tools are called. [json] is OpenAI's value. */
+public class ToolChoice(public val json: JsonElement) {
+    public companion object {
+        /** As the model likes. */
+        @JvmField
+        public val AUTO: ToolChoice = ToolChoice(JsonPrimitive("auto"))
+
+        @JvmField
+        public val NONE: ToolChoice = ToolChoice(JsonPrimitive("none"))
+
+        /** At least one. */
+        @JvmField
+        public val REQUIRED: ToolChoice = ToolChoice(JsonPrimitive("required"))
+
+        /** This one. */
+        @JvmStatic
+        public fun function(name: String): ToolChoice = ToolChoice(
+            JsonObject(
+                mapOf(
+                    "type" to JsonPrimitive("function"),
+                    "function" to JsonObject(mapOf("name" to JsonPrimitive(name))),
+                ),
+            ),
+        )
     }
 }
