@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wherry.errors import UsageError
+from wherry.errors import ToolchainError, UsageError
 from wherry.native.platforms import PLATFORMS
 
 from . import completion, options
@@ -55,6 +55,12 @@ def _variants(
     help="The least CPU of an app's devices, as LLVM calls it: cortex-a76 has dot products for "
     "int8. Default: what each device of the system has.",
 )
+@click.option(
+    "--grammar",
+    is_flag=True,
+    help="For an app: answers can be held to schemas, grammars and calls of tools, as by "
+    "response_format. Makes its library 1 MB larger, for xgrammar's code.",
+)
 @options.limits
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder.")
 def package_command(
@@ -62,6 +68,7 @@ def package_command(
     targets: tuple[str, ...],
     quants: tuple[str, ...],
     cpu: str | None,
+    grammar: bool,
     output: Path,
     context: int | None,
     max_batch: int | None,
@@ -89,9 +96,11 @@ def package_command(
             f"--target has both: {', '.join(targets)}. Type the command once for each."
         )
     if apps:
-        _package_app(models, apps, quants, cpu, output, limits)
+        _package_app(models, apps, quants, cpu, output, limits, grammar=grammar)
     elif cpu:
         raise UsageError("--cpu is for apps: a browser's CPU is not known. Leave it out.")
+    elif grammar:
+        raise UsageError("--grammar is for apps: a site has structured output. Leave it out.")
     else:
         _package_site(models, targets, quants, output, limits)
     click.echo(output)
@@ -136,12 +145,16 @@ def _package_app(
     cpu: str | None,
     output: Path,
     limits: object,
+    *,
+    grammar: bool,
 ) -> None:
     from wherry.cache import safe
     from wherry.compiler.api import Limits, ensure_artifact, name_of
-    from wherry.native import httplib, package
+    from wherry.native import httplib, package, xgrammar
 
     assert isinstance(limits, Limits)
+    if grammar and not (library := xgrammar.tool()).found:
+        raise ToolchainError(f"--grammar takes {library.name}. Type: {library.fix}")
     if len(quants) > 1:
         raise UsageError(f"An app takes one --quant; found {', '.join(quants)}.")
     package.check_new(output)
@@ -164,7 +177,7 @@ def _package_app(
             }
             for name, model in zip(names, models, strict=True)
         }
-        made = package.write_package(output, compiled, platforms, progress)
+        made = package.write_package(output, compiled, platforms, progress, grammar=grammar)
     for file in (*made.libraries, *made.programs):
         click.echo(f"{file.size / 1e6:6.2f} MB  {file.path}", err=True)
     if made.programs and not (server := httplib.tool()).found:

@@ -22,7 +22,7 @@ from wherry.artifact import Manifest
 from wherry.errors import ToolchainError
 from wherry.locks import making
 
-from . import httplib, sources
+from . import httplib, sources, xgrammar
 from .platforms import Platform
 from .tools import Compiler, find_program
 
@@ -37,6 +37,8 @@ def build(
     models: Path,
     out: Path,
     progress: Progress | None = None,
+    *,
+    grammar: bool = False,
 ) -> tuple[Path, ...]:
     """Make the libraries in `out`: lib/libwherry.a, and lib/libwherry.so where it can be linked.
 
@@ -48,6 +50,7 @@ def build(
         models: folder of models.cc and the models' objects, see `write_models`.
         out: a folder.
         progress: called with the platform's name, steps done, and steps in all.
+        grammar: compile xgrammar in; it has to be here.
 
     Returns:
         Libraries and programs, stripped.
@@ -55,7 +58,7 @@ def build(
     Raises:
         ToolchainError: CMake or the compiler failed; the message ends with their words.
     """
-    folder = _folder(platform, compiler)
+    folder = _folder(platform, compiler, grammar=grammar)
     environment = {**os.environ, **compiler.environment}
     with making(folder, f"the core for {platform.name}"):
         _remove_older(folder, platform)
@@ -67,6 +70,7 @@ def build(
         configure += [f"-DWHERRY_SHARED={'ON' if compiler.links else 'OFF'}"]
         configure += [f"-DWHERRY_NATIVE_TOOLS={'ON' if platform.programs else 'OFF'}"]
         configure += [f"-DWHERRY_HTTPLIB={httplib.tool().found or ''}"]
+        configure += [f"-DWHERRY_XGRAMMAR={xgrammar.tool().found or '' if grammar else ''}"]
         _run(configure, environment, platform)
         _run([cmake, "--build", str(folder)], environment, platform, progress)
         _run(
@@ -102,8 +106,9 @@ def write_models(folder: Path, models: Sequence[tuple[Path, Manifest]]) -> None:
     )
 
 
-def _folder(platform: Platform, compiler: Compiler) -> Path:
-    inputs = repr((sorted(compiler.definitions.items()), compiler.tools, version("apache-tvm")))
+def _folder(platform: Platform, compiler: Compiler, *, grammar: bool) -> Path:
+    parts = (sorted(compiler.definitions.items()), compiler.tools, version("apache-tvm"))
+    inputs = repr((*parts, xgrammar.VERSION) if grammar else parts)
     key = hashlib.sha256(inputs.encode()).hexdigest()[:8]
     return settings.cache_dir() / "native" / f"{platform.name}-{sources.digest()}-{key}"
 

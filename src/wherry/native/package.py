@@ -85,6 +85,8 @@ def write_package(
     compiled: Compiled,
     platforms: Sequence[Platform],
     progress: Progress | None = None,
+    *,
+    grammar: bool = False,
 ) -> Package:
     """Write `out`; an older package there is replaced.
 
@@ -93,6 +95,7 @@ def write_package(
         compiled: models, each for all of the platforms.
         platforms: what for.
         progress: as `build` calls it.
+        grammar: with what holds answers to schemas and grammars.
 
     Raises:
         ToolchainError: a compiler failed, or what it made needs what is not there.
@@ -111,7 +114,7 @@ def write_package(
             compiler = compiler_for(platform)
             if compiler.missing:
                 missing[platform.name] = compiler.missing
-            for made in _write_code(folder, platform, compiler, models, progress):
+            for made in _write_code(folder, platform, compiler, models, progress, grammar=grammar):
                 (programs if Path(made.path).name == PROGRAM else libraries).append(made)
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
         if linked:
@@ -124,6 +127,7 @@ def write_package(
             "schema": _SCHEMA,
             "wherry": wherry.__version__,
             "tvm": version("apache-tvm"),
+            "grammar": grammar,
             "models": records,
             "libraries": [asdict(made) for made in libraries],
             "programs": [asdict(made) for made in programs],
@@ -163,6 +167,8 @@ def _write_code(
     compiler: Compiler,
     models: Sequence[tuple[Path, Manifest]],
     progress: Progress | None,
+    *,
+    grammar: bool,
 ) -> list[Made]:
     objects = folder / "objects" / platform.name
     objects.mkdir(parents=True)
@@ -171,7 +177,7 @@ def _write_code(
     if compiler.missing:
         return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
     staged = folder / "staged"
-    built = build(platform, compiler, objects, staged, progress)
+    built = build(platform, compiler, objects, staged, progress, grammar=grammar)
     for library in built:
         if library.suffix == ".a":
             check_library(platform, library)
