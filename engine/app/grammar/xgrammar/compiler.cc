@@ -19,7 +19,7 @@ namespace wherry::app {
 namespace {
 
 // Steps, see Budget.
-constexpr int64_t kCompileSteps = 20'000'000, kTokenSteps = 4'000'000;
+constexpr int64_t kCompileSteps = 100'000'000, kTokenSteps = 20'000'000;
 constexpr char kSpecial = '\xff';                 // before a special token's name; in no text
 constexpr size_t kMostRules = size_t{512} << 10;  // bytes of a grammar with all its parts
 constexpr size_t kMostMasks = size_t{256} << 20;  // bytes of what is compiled
