@@ -10,7 +10,7 @@ find_path(WHERRY_XGRAMMAR include/xgrammar/compiler.h NO_CMAKE_FIND_ROOT_PATH
 function(wherry_add_xgrammar engine)
   set(_fix "\"Answers in a form\" in mobile/README.md says where it comes from")
   set(_version)
-  if(WHERRY_XGRAMMAR)
+  if(EXISTS "${WHERRY_XGRAMMAR}/PKG-INFO")
     file(STRINGS "${WHERRY_XGRAMMAR}/PKG-INFO" _version REGEX "^Version: ")
   endif()
   if(NOT _version STREQUAL "Version: ${WHERRY_XGRAMMAR_VERSION}")

@@ -8,9 +8,9 @@
 namespace wherry::app {
 
 // While it lives, this thread's calls of xgrammar throw Error(WHERRY_INVALID_ARGUMENT, "it takes
-// too long ...") after so many steps, of which a desktop's core makes some sixty million in a
-// second (128k tokens). What xgrammar warns of is an error, too: it says so where it ignores a part
-// of what it was given.
+// too long ...") after so many steps; a desktop's core makes some sixty million in a second (128k
+// tokens). What xgrammar warns of is an error, too: it says so where it ignores a part of what it
+// was given.
 class Budget {
  public:
   Budget(int64_t steps, const char* what);
