@@ -90,6 +90,7 @@ class Kernel:
         v_norm=False,
         kv="both",
         pages=90,
+        kernels=KERNELS,
     ):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
         self.v_norm, self.kv = v_norm, kv
@@ -113,7 +114,8 @@ class Kernel:
             kv=kv,
         )
         self.width = spec.rope().qkv_heads
-        self.kernel = KERNELS.paged_attention(spec)
+        self.spec = spec
+        self.kernel = kernels.paged_attention(spec)
         self.call = build(self.kernel.compute)
         rng = np.random.default_rng(h + e)
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []

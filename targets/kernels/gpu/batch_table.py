@@ -95,6 +95,15 @@ class Table:
         return self.table[T.Cast("int32", self.table.shape[0] - count) + slot]
 
 
+@dataclass(frozen=True, slots=True)
+class Together(Table):
+    """The one array, for a kernel that takes all rows, those that have slots too."""
+
+    def slot(self, row: Any) -> Any:
+        """See `Rows`."""
+        return T.int32(-1)
+
+
 def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any) -> tuple[Any, ...]:
     """Index of an element of the key (0) or value (1) of a token, in pages [P, 2, g, size, e].
 

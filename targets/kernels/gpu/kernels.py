@@ -117,6 +117,8 @@ class GpuKernels:
 
         None with sinks: rotation and attention are then two.
         """
+        if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
+            return tensor_cores.paged_attention(spec, self.limits)
         return None if spec.sinks else paged_attention(spec, self.limits)
 
     def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:

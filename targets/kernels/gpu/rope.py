@@ -28,7 +28,7 @@ class RopeTensors:
     rows: Rows
     norms: tuple[Load, ...]  # weights of q and of k, or none
     pages: Any
-    q_out: Any  # [n, h, e]
+    q_out: Any  # [n, h, e], float32 or float16
 
 
 def threads_of(limits: GpuLimits) -> int:
@@ -108,7 +108,7 @@ def _head(
         rotated(
             spec,
             [load],
-            [lambda k, v: T.buffer_store(tensors.q_out, v, [row, head, k])],
+            [lambda k, v: e.store(tensors.q_out, v, row, head, k)],
             k,
             position,
             weights,

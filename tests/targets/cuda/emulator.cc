@@ -1,5 +1,5 @@
 // Runs kernels as a GPU of NVIDIA's would, one thread at a time: a thread is a fibre, which yields
-// at barriers and where a warp multiplies.
+// at barriers and where a warp multiplies or its lanes exchange numbers.
 //
 // Finds what a device would answer with wrong numbers now and then: barriers that some threads of a
 // block do not reach; shared memory that is read before it is written (it starts as NaNs); copies
@@ -28,6 +28,9 @@ namespace {
 
 constexpr size_t kLanes = 32, kMostThreads = 1024, kStack = 128 << 10, kMostBlocksY = 65535;
 
+// What a warp does when all its lanes are there, with what each has given.
+using Together = void (*)(void* const* given);
+
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
 struct Copy {
@@ -42,15 +45,57 @@ struct Fibre {
   State state;
   int line;  // of the barrier it waits at
   std::deque<std::vector<Copy>> copies;
-  uint32_t a[4], b[2];
-  float* sums;
+  Together together;  // what its warp does with `given`
+  void* given;
 };
 
-float half_value(uint32_t word, int which) {
+struct Product {
+  float* sums;
+  const uint32_t* a;
+  uint32_t b[2];
+};
+
+struct Exchange {
+  float value, result;
+  int mask;
+};
+
+float half_value(uint32_t word, size_t which) {
   _Float16 value;
   uint16_t bits = static_cast<uint16_t>(word >> (16 * which));
   std::memcpy(&value, &bits, sizeof bits);
   return static_cast<float>(value);
+}
+
+void multiply_warp(void* const* given) {
+  auto lane_of = [&](size_t lane) { return static_cast<const Product*>(given[lane]); };
+  float a[16][16], b[16][8];
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    const Product& own = *lane_of(lane);
+    size_t group = lane / 4, place = lane % 4;
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t word = 0; word < 4; ++word) {
+        a[group + word % 2 * 8][place * 2 + i + word / 2 * 8] = half_value(own.a[word], i);
+      }
+      for (size_t word = 0; word < 2; ++word) {
+        b[place * 2 + i + word * 8][group] = half_value(own.b[word], i);
+      }
+    }
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    float* sums = lane_of(lane)->sums;
+    for (size_t i = 0; i < 4; ++i) {
+      size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      for (size_t k = 0; k < 16; ++k) sums[i] += a[row][k] * b[k][column];  // products are exact
+    }
+  }
+}
+
+void exchange_in_warp(void* const* given) {
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    auto* own = static_cast<Exchange*>(given[lane]);
+    own->result = static_cast<const Exchange*>(given[lane ^ static_cast<size_t>(own->mask)])->value;
+  }
 }
 
 class Block {
@@ -86,12 +131,10 @@ class Block {
     swapcontext(&running().context, &scheduler_);
   }
 
-  void multiply(float* sums, const uint32_t* a, uint32_t b0, uint32_t b1) {
-    Fibre& own = running();
-    std::memcpy(own.a, a, sizeof own.a);
-    own.b[0] = b0, own.b[1] = b1;
-    own.sums = sums;
-    own.state = State::kInWarp;
+  void in_warp(Together together, void* given) {
+    running().together = together;
+    running().given = given;
+    running().state = State::kInWarp;
     size_t first = running_ / kLanes * kLanes;
     for (size_t i = first; i < first + kLanes; ++i) {
       if (fibres_[i]->state != State::kInWarp) {
@@ -99,7 +142,12 @@ class Block {
         return;
       }
     }
-    multiply_warp(first);  // the last lane is here
+    void* all[kLanes];  // the last lane is here
+    for (size_t i = 0; i < kLanes; ++i) {
+      all[i] = fibres_[first + i]->given;
+      if (fibres_[first + i]->together != together) refuse("lanes of a warp do different things");
+    }
+    together(all);
     for (size_t i = first; i < first + kLanes; ++i) fibres_[i]->state = State::kReady;
   }
 
@@ -152,35 +200,12 @@ class Block {
       if (fibre.state != first.state || fibre.line != first.line || fibre.state == State::kInWarp) {
         refuse("thread 0 waits at line " + std::to_string(first.line) + " and thread " +
                std::to_string(i) + " at line " + std::to_string(fibre.line) +
-               " (or at a multiplication): not all threads come there");
+               " (or with its warp): not all threads come there");
       }
     }
     if (fibres_[0]->state == State::kEnded) return false;
     for (size_t i = 0; i < count_; ++i) fibres_[i]->state = State::kReady;
     return true;
-  }
-
-  void multiply_warp(size_t first) {
-    float a[16][16], b[16][8];
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const Fibre& fibre = *fibres_[first + lane];
-      size_t group = lane / 4, place = lane % 4;
-      for (int i = 0; i < 2; ++i) {
-        for (int word = 0; word < 4; ++word) {
-          a[group + word % 2 * 8][place * 2 + i + word / 2 * 8] = half_value(fibre.a[word], i);
-        }
-        for (int word = 0; word < 2; ++word) {
-          b[place * 2 + i + word * 8][group] = half_value(fibre.b[word], i);
-        }
-      }
-    }
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      float* sums = fibres_[first + lane]->sums;
-      for (size_t i = 0; i < 4; ++i) {
-        size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-        for (size_t k = 0; k < 16; ++k) sums[i] += a[row][k] * b[k][column];  // products are exact
-      }
-    }
   }
 
   const Kernel* kernel_ = nullptr;
@@ -252,7 +277,14 @@ void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
 void sync_block(int line) { Block::current().pause(State::kAtBarrier, line); }
 
 void multiply_add(float* sums, const uint32_t* a, uint32_t b0, uint32_t b1) {
-  Block::current().multiply(sums, a, b0, b1);
+  Product own{sums, a, {b0, b1}};
+  Block::current().in_warp(multiply_warp, &own);
+}
+
+float of_lane_beside(float value, int mask) {
+  Exchange own{value, 0, mask};
+  Block::current().in_warp(exchange_in_warp, &own);
+  return own.result;
 }
 
 void start_copy(void* to, const void* from) {

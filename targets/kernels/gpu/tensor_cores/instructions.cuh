@@ -1,5 +1,6 @@
 // The instructions of sm_80 and later that the kernels are made of. Tests put an emulator's in
-// their place. Source: PTX ISA 8.0, sections on mma.m16n8k16, cp.async, ld and half precision.
+// their place. Source: PTX ISA 8.0, sections on mma.m16n8k16, cp.async, ld, prmt, shfl and half
+// precision.
 #ifndef WHERRY_INSTRUCTIONS
 #define WHERRY_INSTRUCTIONS
 
@@ -60,6 +61,30 @@ __device__ __forceinline__ unsigned short nearest_half(float x) {
   unsigned short bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
+}
+
+__device__ __forceinline__ Word nearest_halves(float low, float high) {
+  Word both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+
+// (the low half of a, that of b); the same of the high ones.
+__device__ __forceinline__ Word low_halves(Word a, Word b) {
+  Word both;
+  asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(both) : "r"(a), "r"(b));
+  return both;
+}
+
+__device__ __forceinline__ Word high_halves(Word a, Word b) {
+  Word both;
+  asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(both) : "r"(a), "r"(b));
+  return both;
+}
+
+// What lane ^ mask has; all lanes of a warp come here.
+__device__ __forceinline__ float of_lane_beside(float value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
 __device__ __forceinline__ float as_float(Half x) {

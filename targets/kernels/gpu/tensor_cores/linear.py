@@ -9,29 +9,23 @@ bits in a batch of any size. What does not fit stays with `gpu/linear.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from ...kernel_set import FusedKernel
 from ...specs import FusedLinearSpec, LinearSpec
 from .. import emit as e
 from . import layout
+from .call import FLOATS, call, joined, shared, templated
 from .plan import PREPARE_THREADS, TOKENS, Few, Many, Plan
 
-_FILES = ("instructions", "weights", "rows", "few_rows", "many_rows")
 _STORED = {"q4": "Q4", "f16": "F16"}
-_FLOATS = {"float32": "float", "float16": "wherry::Half"}
 
 
-@cache
 def source() -> str:
     """The CUDA C++ of all kernels."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / f"{name}.cuh").read_text() for name in _FILES)
+    return joined("instructions", "weights", "rows", "few_rows", "many_rows")
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
@@ -107,11 +101,11 @@ class _Linear:
     def _prepare(self) -> None:
         spec, b = self.spec, self.buffers
         normed = spec.norm_eps is not None
-        name = _templated("prepare_rows", spec.in_features, normed, _FLOATS[spec.x_dtype])
+        name = templated("prepare_rows", spec.in_features, normed, FLOATS[spec.x_dtype])
 
         def block(_row: Any, _thread: Any) -> None:
-            memory = _shared(PREPARE_THREADS * 4)
-            _call(name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
+            memory = shared(PREPARE_THREADS * 4)
+            call(source(), name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
 
         e.launch((self.m,), PREPARE_THREADS, block)
 
@@ -119,12 +113,12 @@ class _Linear:
         spec, b, slices = self.spec, self.buffers, self.plan.slices
         x = b["x"] if few.normed else self.x
         sizes = (few.row_tiles, few.token_tiles, few.ahead, few.normed)
-        name = _templated("few_rows", *_weight(spec), *sizes, *_result(spec))
+        name = templated("few_rows", *_weight(spec), *sizes, *_result(spec))
 
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
-            memory = _shared(few.shared_bytes(spec, slices))
+            memory = shared(few.shared_bytes(spec, slices))
             tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
-            _call(name, x.data, self._norm(), b["packed"].data, *tail)
+            call(source(), name, x.data, self._norm(), b["packed"].data, *tail)
 
         across = -(-layout.tiles(spec.linear()) // few.row_tiles)
         tokens = few.token_tiles * TOKENS
@@ -133,11 +127,11 @@ class _Linear:
     def _launch_many(self, many: Many) -> None:
         spec, b, x = self.spec, self.buffers, self.x
         sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages)
-        name = _templated("many_rows", *_weight(spec), *sizes, *_result(spec))
+        name = templated("many_rows", *_weight(spec), *sizes, *_result(spec))
 
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
-            tail = self._residual(), b["y"].data, _shared(many.shared_bytes())
-            _call(name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
+            tail = self._residual(), b["y"].data, shared(many.shared_bytes())
+            call(source(), name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
 
         across = -(-layout.tiles(spec.linear()) // (many.row_tiles * many.warps))
         tokens = many.token_tiles * TOKENS
@@ -159,18 +153,4 @@ def _weight(spec: FusedLinearSpec) -> tuple[Any, ...]:
 
 
 def _result(spec: FusedLinearSpec) -> tuple[Any, ...]:
-    return spec.gated, spec.residual, _FLOATS[spec.y_dtype]
-
-
-def _templated(function: str, *arguments: Any) -> str:
-    texts = [str(a).lower() if isinstance(a, bool) else str(a) for a in arguments]
-    return f"wherry::{function}<{', '.join(texts)}>"
-
-
-def _shared(size: int) -> Any:
-    """Memory of the block, of a size that the launch gives."""
-    return T.sblock_alloc_buffer((size,), "uint8", scope="shared.dyn").data
-
-
-def _call(name: str, *arguments: Any) -> None:
-    T.evaluate(cuda_func_call(name, *arguments, source_code=source()))
+    return spec.gated, spec.residual, FLOATS[spec.y_dtype]

@@ -57,6 +57,7 @@ struct Half {
 };
 
 using emulator::end_batch_of_copies;
+using emulator::of_lane_beside;
 using emulator::start_copy;
 
 template <int kBatches>
@@ -82,6 +83,12 @@ inline unsigned short nearest_half(float x) {
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
+
+inline Word nearest_halves(float low, float high) {
+  return nearest_half(low) | Word{nearest_half(high)} << 16;
+}
+inline Word low_halves(Word a, Word b) { return (a & 0xffffu) | b << 16; }
+inline Word high_halves(Word a, Word b) { return a >> 16 | (b & 0xffff0000u); }
 
 template <class F>
 Word both(Word a, Word b, Word c, F f) {

@@ -1,0 +1,216 @@
+// Attention of a warp's sixteen queries over a block of 64 tokens, and how blocks become one.
+//
+// A block has a softmax of its own: largest score, sum of weights, sum of weighted values. Blocks
+// of a split of 256 tokens, cut from the sequence's first, are folded in ascending order, then
+// splits are. So the bits of a query depend on its position alone: not on which warp or block has
+// a part, nor on what other queries are in the tile. Scores and sums are float32; what is
+// multiplied, queries, keys, weights and values, float16. Scores are in powers of two.
+#ifndef WHERRY_ATTEND
+#define WHERRY_ATTEND
+
+namespace wherry {
+
+constexpr int kPageTokens = 16;
+constexpr int kBlockPages = 4;
+constexpr int kBlockTokens = kBlockPages * kPageTokens;
+constexpr int kSplitTokens = 256;
+constexpr int kSplitBlocks = kSplitTokens / kBlockTokens;
+constexpr int kQueries = 16;         // of a warp
+constexpr float kLowest = -3.0e38f;  // below any score
+
+struct Scoring {
+  float scale;  // of a score, in powers of two; of what tanh is of, where scores are capped
+  float cap;    // of a score, in powers of two
+};
+
+// Lane 4 r + c has a share of queries r and r + 8 (index 0 and 1 here and below).
+struct Seen {  // tokens, from begin up to end
+  int begin[2], end[2];
+
+  __device__ __forceinline__ bool some(int i, int first, int count) const {
+    return first < end[i] && first + count > begin[i];
+  }
+};
+
+struct Factors {  // of what is known and of what is folded into it
+  float largest, known, added;
+};
+
+__device__ __forceinline__ Factors factors(float known, float added) {
+  const float largest = fmaxf(known, added);
+  return {largest, exp2f(known - largest), exp2f(added - largest)};
+}
+
+__device__ __forceinline__ float folded(float known, float added, const Factors& by) {
+  return fmaf(known, by.known, added * by.added);
+}
+
+// Element `i` of place `n` is, of query i / 2, dimension `dimension(n, i)`.
+template <int kDim>
+struct State {
+  float sums[kDim / 8][4];
+  float totals[2], largest[2];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[n][i] = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) totals[i] = 0.0f, largest[i] = kLowest;
+  }
+};
+
+// A lane has dimensions 0 to 7 of the units 2 c and 2 c + 1 of each 64: see `block_values`.
+__device__ __forceinline__ int dimension(int n, int i) {
+  return (n / 8 * 8 + threadIdx.x % 4 * 2 + i % 2) * 8 + n % 8;
+}
+
+template <int kDim>
+struct Queries {
+  Word words[kDim / 16][4];
+
+  // Of each 32 dimensions a lane has 8 c to 8 c + 7: two multiplications, 16 bytes of a key.
+  __device__ __forceinline__ void load(const uint4* query, const uint4* lower) {
+#pragma unroll
+    for (int chunk = 0; chunk < kDim / 32; ++chunk) {
+      const uint4 a = query[chunk * 4 + threadIdx.x % 4], b = lower[chunk * 4 + threadIdx.x % 4];
+      Word(&first)[4] = words[chunk * 2];
+      Word(&second)[4] = words[chunk * 2 + 1];
+      first[0] = a.x, first[1] = b.x, first[2] = a.y, first[3] = b.y;
+      second[0] = a.z, second[1] = b.z, second[2] = a.w, second[3] = b.w;
+    }
+  }
+};
+
+struct BlockWeights {
+  Word words[kBlockPages][4];  // as a multiplication takes them, 16 tokens each
+  float totals[2], largest[2];
+};
+
+// The weights of the block from token `first` on. tokens.key(page, token, unit) are eight
+// dimensions of a token of one of the block's pages; of one that no query sees, any.
+template <int kDim, bool kCapped, class Tokens>
+__device__ __forceinline__ BlockWeights block_weights(const Queries<kDim>& queries,
+                                                      const Tokens& tokens, int first,
+                                                      const Seen& seen, const Scoring& scoring) {
+  const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+  float scores[kBlockPages * 2][4] = {};
+#pragma unroll
+  for (int chunk = 0; chunk < kDim / 32; ++chunk) {
+#pragma unroll
+    for (int n = 0; n < kBlockPages * 2; ++n) {
+      const uint4 key = tokens.key(n / 2, n % 2 * 8 + group, chunk * 4 + place);
+      multiply_add(scores[n], queries.words[chunk * 2], key.x, key.y);
+      multiply_add(scores[n], queries.words[chunk * 2 + 1], key.z, key.w);
+    }
+  }
+  BlockWeights found;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) found.totals[i] = 0.0f, found.largest[i] = kLowest;
+#pragma unroll
+  for (int n = 0; n < kBlockPages * 2; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = first + n * 8 + place * 2 + i % 2;
+      float score = scores[n][i] * scoring.scale;
+      if (kCapped) score = tanhf(score) * scoring.cap;
+      if (token < seen.begin[i / 2] || token >= seen.end[i / 2]) score = kLowest;
+      scores[n][i] = score;
+      found.largest[i / 2] = fmaxf(found.largest[i / 2], score);
+    }
+  }
+#pragma unroll
+  for (int mask = 1; mask < 4; mask *= 2) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      found.largest[i] = fmaxf(found.largest[i], of_lane_beside(found.largest[i], mask));
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kBlockPages * 2; ++n) {
+    float weights[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float score = scores[n][i];  // what is no number stays none
+      weights[i] = score <= kLowest ? 0.0f : exp2f(score - found.largest[i / 2]);
+      found.totals[i / 2] += weights[i];
+    }
+    found.words[n / 2][n % 2 * 2] = nearest_halves(weights[0], weights[1]);
+    found.words[n / 2][n % 2 * 2 + 1] = nearest_halves(weights[2], weights[3]);
+  }
+#pragma unroll
+  for (int mask = 1; mask < 4; mask *= 2) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) found.totals[i] += of_lane_beside(found.totals[i], mask);
+  }
+  return found;
+}
+
+// take(n, sums) for each place of a state: the block's sums of weighted values. tokens.value as
+// tokens.key, but zero where no query sees the token.
+//
+// A multiplication wants two tokens of one dimension in a word, and memory has two dimensions of a
+// token: lane 4 r + c reads unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and mixes.
+template <int kDim, class Tokens, class Take>
+__device__ __forceinline__ void block_values(const BlockWeights& weights, const Tokens& tokens,
+                                             const Take& take) {
+  const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+#pragma unroll
+  for (int part = 0; part < kDim / 64; ++part) {
+    float sums[8][4] = {};
+#pragma unroll
+    for (int page = 0; page < kBlockPages; ++page) {
+      uint4 values[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        values[i] = tokens.value(page, place * 2 + i / 2 * 8 + i % 2, part * 8 + group);
+      }
+      auto multiply = [&](int n, Word a, Word b, Word c, Word d) {
+        const Word(&by)[4] = weights.words[page];
+        multiply_add(sums[n], by, low_halves(a, b), low_halves(c, d));
+        multiply_add(sums[n + 1], by, high_halves(a, b), high_halves(c, d));
+      };
+      multiply(0, values[0].x, values[1].x, values[2].x, values[3].x);
+      multiply(2, values[0].y, values[1].y, values[2].y, values[3].y);
+      multiply(4, values[0].z, values[1].z, values[2].z, values[3].z);
+      multiply(6, values[0].w, values[1].w, values[2].w, values[3].w);
+    }
+#pragma unroll
+    for (int n = 0; n < 8; ++n) take(part * 8 + n, sums[n]);
+  }
+}
+
+// The pages of a sequence, of one key-value head; table[page] is the id of one.
+template <int kKvHeads, int kDim, int kPlanes>
+struct Pages {
+  static constexpr int kUnits = kDim / 8;  // of a token, 16 bytes each
+  const uint4* pages;                      // [all, kPlanes, kKvHeads, kPageTokens, kUnits]
+  const int* table;
+  int kv_head;
+
+  __device__ __forceinline__ const uint4* page(int index, int plane) const {
+    const size_t line = size_t(table[index]) * kPlanes + (plane < kPlanes ? plane : 0);
+    return pages + (line * kKvHeads + kv_head) * (kPageTokens * kUnits);
+  }
+};
+
+// Eight neighbouring elements.
+__device__ __forceinline__ void write_unit(float* to, const float (&x)[8]) {
+  float4* place = reinterpret_cast<float4*>(to);
+  place[0] = {x[0], x[1], x[2], x[3]};
+  place[1] = {x[4], x[5], x[6], x[7]};
+}
+
+__device__ __forceinline__ void write_unit(Half* to, const float (&x)[8]) {
+  Word words[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    words[i] = kept_half(x[2 * i]).bits | Word{kept_half(x[2 * i + 1]).bits} << 16;
+  }
+  *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
+}
+
+}  // namespace wherry
+#endif

@@ -1,0 +1,159 @@
+// Attention of one row of a sequence: a block has the query heads of a key-value head, each of its
+// warps a block of tokens of a split, straight from the pages.
+#ifndef WHERRY_ATTEND_SPLITS
+#define WHERRY_ATTEND_SPLITS
+
+namespace wherry {
+
+template <int kKvHeads, int kDim, int kPlanes>
+struct PageTokens {
+  const uint4* keys[kBlockPages];
+  const uint4* values[kBlockPages];
+  int first, begin, end;  // of the block; what the row sees
+
+  __device__ __forceinline__ PageTokens(const Pages<kKvHeads, kDim, kPlanes>& pages, int first,
+                                        int begin, int end)
+      : first(first), begin(begin), end(end) {
+#pragma unroll
+    for (int i = 0; i < kBlockPages; ++i) {
+      const int token = first + i * kPageTokens;
+      const bool some = token < end && token + kPageTokens > begin;
+      keys[i] = some ? pages.page(token / kPageTokens, 0) : nullptr;
+      values[i] = some ? pages.page(token / kPageTokens, 1) : nullptr;
+    }
+  }
+  __device__ __forceinline__ uint4 read(const uint4* page, int index, int token, int unit) const {
+    const int own = first + index * kPageTokens + token;
+    if (own < begin || own >= end) return {0, 0, 0, 0};
+    return load_once(page + token * (kDim / 8) + unit);
+  }
+  __device__ __forceinline__ uint4 key(int page, int token, int unit) const {
+    return read(keys[page], page, token, unit);
+  }
+  __device__ __forceinline__ uint4 value(int page, int token, int unit) const {
+    return read(values[page], page, token, unit);
+  }
+};
+
+// kWhole: the grid is (kKvHeads, n), out [n, kHeads, kDim]: rows whose tokens one block goes
+// through. Else it is (slots, kKvHeads), out float32 [slots, kHeads, kDim + 2]: a split a block.
+// Four warps; shared memory is 16 * (kHeads / kKvHeads) * (kDim + 2) bytes.
+template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, bool kWhole, class Y>
+__device__ __forceinline__ void attend_splits(const void* q, const int* table, const void* pages,
+                                              void* out, unsigned char* shared, int slots_at,
+                                              float scale, float cap, int window) {
+  constexpr int kGroup = kHeads / kKvHeads, kThreads = kSplitBlocks * 32;
+  constexpr int kElements = kGroup * kDim, kOwn = (kElements + kThreads - 1) / kThreads;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int kv_head = kWhole ? blockIdx.x : blockIdx.y;
+  const int slot = kWhole ? 0 : blockIdx.x;
+  const int row = kWhole ? static_cast<int>(blockIdx.y) : table[slots_at + slot];
+  if (row < 0) return;
+  const int* about = table + row * 3;
+  const int end = about[0] + 1, begin = max(end - window, 0);
+  const int first_split = kWhole ? begin / kSplitTokens : slot - about[2];
+  const int stop_split = kWhole ? (end - 1) / kSplitTokens + 1 : first_split + 1;
+  const Pages<kKvHeads, kDim, kPlanes> own_pages{static_cast<const uint4*>(pages), table + about[1],
+                                                 kv_head};
+  const Seen seen{{begin, begin}, {end, end}};
+  const size_t first_head = size_t(row) * kHeads + kv_head * kGroup;
+  const uint4* queries_at = static_cast<const uint4*>(q) + first_head * (kDim / 8);
+  Queries<kDim> queries;  // of the last head again and again where there are fewer than 16
+  queries.load(queries_at + min(lane / 4, kGroup - 1) * (kDim / 8),
+               queries_at + min(lane / 4 + 8, kGroup - 1) * (kDim / 8));
+
+  float* sums = reinterpret_cast<float*>(shared);   // [kSplitBlocks, kGroup, kDim]
+  float* totals = sums + kSplitBlocks * kElements;  // [kSplitBlocks, kGroup]
+  float* largest = totals + kSplitBlocks * kGroup;
+  float whole[kOwn], whole_total[kOwn], whole_largest[kOwn];
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    whole[i] = 0.0f, whole_total[i] = 0.0f, whole_largest[i] = kLowest;
+  }
+  for (int split = first_split; split < stop_split; ++split) {
+    const int first = split * kSplitTokens + warp * kBlockTokens;
+    if (seen.some(0, first, kBlockTokens)) {
+      const PageTokens<kKvHeads, kDim, kPlanes> tokens(own_pages, first, begin, end);
+      const BlockWeights weights =
+          block_weights<kDim, kCapped>(queries, tokens, first, seen, Scoring{scale, cap});
+      block_values<kDim>(weights, tokens, [&](int n, const float (&block)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int head = lane / 4 + i / 2 * 8;
+          if (head < kGroup) sums[(warp * kGroup + head) * kDim + dimension(n, i)] = block[i];
+        }
+      });
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int head = lane / 4 + i * 8;
+        if (lane % 4 == 0 && head < kGroup) {
+          totals[warp * kGroup + head] = weights.totals[i];
+          largest[warp * kGroup + head] = weights.largest[i];
+        }
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const int element = threadIdx.x + i * kThreads, head = element / kDim;
+      if (element < kElements) {
+        float sum = 0.0f, total = 0.0f, top = kLowest;
+#pragma unroll
+        for (int block = 0; block < kSplitBlocks; ++block) {
+          if (seen.some(0, split * kSplitTokens + block * kBlockTokens, kBlockTokens)) {
+            const int at = block * kGroup + head;
+            const Factors by = factors(top, largest[at]);
+            sum = folded(sum, sums[block * kElements + element], by);
+            total = folded(total, totals[at], by);
+            top = by.largest;
+          }
+        }
+        if (kWhole) {
+          const Factors by = factors(whole_largest[i], top);
+          whole[i] = folded(whole[i], sum, by);
+          whole_total[i] = folded(whole_total[i], total, by);
+          whole_largest[i] = by.largest;
+        } else {
+          const size_t head_at = size_t(slot) * kHeads + kv_head * kGroup + head;
+          float* part = static_cast<float*>(out) + head_at * (kDim + 2);
+          part[element % kDim] = sum;
+          if (element % kDim == 0) part[kDim] = total, part[kDim + 1] = top;
+        }
+      }
+    }
+    if (kWhole && split + 1 < stop_split) __syncthreads();
+  }
+  if (!kWhole) return;
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const int element = threadIdx.x + i * kThreads;
+    if (element < kElements) {
+      write(static_cast<Y*>(out) + first_head * kDim + element, whole[i] / whole_total[i]);
+    }
+  }
+}
+
+// A head of the one row of a sequence, from what `attend_splits` left of its splits. The grid is
+// (kHeads, sequences), a thread a dimension.
+template <int kHeads, int kDim, class Y>
+__device__ __forceinline__ void merge_splits(const int* table, const int* query_indptr,
+                                             const void* parts, void* out, int window) {
+  const int row = query_indptr[blockIdx.y];
+  const int* about = table + row * 3;
+  const int end = about[0] + 1, slot = about[2];
+  if (slot < 0) return;
+  float sum = 0.0f, total = 0.0f, largest = kLowest;
+  for (int split = max(end - window, 0) / kSplitTokens; split * kSplitTokens < end; ++split) {
+    const size_t at = (size_t(slot + split) * kHeads + blockIdx.x) * (kDim + 2);
+    const float* part = static_cast<const float*>(parts) + at;
+    const Factors by = factors(largest, part[kDim + 1]);
+    sum = folded(sum, part[threadIdx.x], by);
+    total = folded(total, part[kDim], by);
+    largest = by.largest;
+  }
+  const size_t at = (size_t(row) * kHeads + blockIdx.x) * kDim + threadIdx.x;
+  write(static_cast<Y*>(out) + at, sum / total);
+}
+
+}  // namespace wherry
+#endif
