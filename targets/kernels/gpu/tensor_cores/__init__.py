@@ -1,4 +1,4 @@
-"""Linears and attention on NVIDIA's tensor cores: CUDA C++ of our own, called from PrimFuncs like any other.
+"""Linears and attention on NVIDIA's tensor cores, in CUDA C++ of our own.
 
 The PrimFunc has the launches, their choice by the number of rows, and memory; the body of a kernel
 is one call of a function of the `.cuh` files, whose template arguments are the plan (`plan.py`).

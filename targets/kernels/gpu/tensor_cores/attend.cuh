@@ -67,21 +67,19 @@ __device__ __forceinline__ int dimension(int n, int i) {
   return (n / 8 * 8 + threadIdx.x % 4 * 2 + i % 2) * 8 + n % 8;
 }
 
+// Queries r and r + 8 of a lane, of each 32 dimensions 8 c to 8 c + 7: two multiplications, and
+// 16 bytes of a key.
 template <int kDim>
 struct Queries {
-  Word words[kDim / 16][4];
+  uint4 own[2][kDim / 32];
 
-  // Of each 32 dimensions a lane has 8 c to 8 c + 7: two multiplications, 16 bytes of a key.
-  __device__ __forceinline__ void load(const uint4* query, const uint4* lower) {
+  __device__ __forceinline__ void load(int i, const uint4* query) {
 #pragma unroll
     for (int chunk = 0; chunk < kDim / 32; ++chunk) {
-      const uint4 a = query[chunk * 4 + threadIdx.x % 4], b = lower[chunk * 4 + threadIdx.x % 4];
-      Word(&first)[4] = words[chunk * 2];
-      Word(&second)[4] = words[chunk * 2 + 1];
-      first[0] = a.x, first[1] = b.x, first[2] = a.y, first[3] = b.y;
-      second[0] = a.z, second[1] = b.z, second[2] = a.w, second[3] = b.w;
+      own[i][chunk] = query[chunk * 4 + threadIdx.x % 4];
     }
   }
+  __device__ __forceinline__ uint4 chunk(int i, int index) const { return own[i][index]; }
 };
 
 struct BlockWeights {
@@ -89,21 +87,24 @@ struct BlockWeights {
   float totals[2], largest[2];
 };
 
-// The weights of the block from token `first` on. tokens.key(page, token, unit) are eight
-// dimensions of a token of one of the block's pages; of one that no query sees, any.
-template <int kDim, bool kCapped, class Tokens>
-__device__ __forceinline__ BlockWeights block_weights(const Queries<kDim>& queries,
-                                                      const Tokens& tokens, int first,
-                                                      const Seen& seen, const Scoring& scoring) {
-  const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+// The weights of the block from token `first` on. tokens.key(page, half, chunk) is a lane's share
+// of 32 dimensions of token 8 half + r of a page; of one that no query sees, any.
+template <int kDim, bool kCapped, class Given, class Tokens>
+__device__ __forceinline__ BlockWeights block_weights(const Given& queries, const Tokens& tokens,
+                                                      int first, const Seen& seen,
+                                                      const Scoring& scoring) {
+  const int place = threadIdx.x % 4;
   float scores[kBlockPages * 2][4] = {};
 #pragma unroll
   for (int chunk = 0; chunk < kDim / 32; ++chunk) {
+    const uint4 upper = queries.chunk(0, chunk), lower = queries.chunk(1, chunk);
+    const Word a[4] = {upper.x, lower.x, upper.y, lower.y};
+    const Word b[4] = {upper.z, lower.z, upper.w, lower.w};
 #pragma unroll
     for (int n = 0; n < kBlockPages * 2; ++n) {
-      const uint4 key = tokens.key(n / 2, n % 2 * 8 + group, chunk * 4 + place);
-      multiply_add(scores[n], queries.words[chunk * 2], key.x, key.y);
-      multiply_add(scores[n], queries.words[chunk * 2 + 1], key.z, key.w);
+      const uint4 key = tokens.key(n / 2, n % 2, chunk);
+      multiply_add(scores[n], a, key.x, key.y);
+      multiply_add(scores[n], b, key.z, key.w);
     }
   }
   BlockWeights found;
@@ -148,24 +149,24 @@ __device__ __forceinline__ BlockWeights block_weights(const Queries<kDim>& queri
   return found;
 }
 
-// take(n, sums) for each place of a state: the block's sums of weighted values. tokens.value as
-// tokens.key, but zero where no query sees the token.
+// take(n, sums) for each place of a state: the block's sums of weighted values.
 //
 // A multiplication wants two tokens of one dimension in a word, and memory has two dimensions of a
-// token: lane 4 r + c reads unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and mixes.
+// token: tokens.value(page, i, part) is unit r of 64 dimensions of token 2 c + (0, 1, 8, 9)[i], and
+// the lane mixes four of them. It is zero where no query sees the token.
 template <int kDim, class Tokens, class Take>
 __device__ __forceinline__ void block_values(const BlockWeights& weights, const Tokens& tokens,
                                              const Take& take) {
-  const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
 #pragma unroll
   for (int part = 0; part < kDim / 64; ++part) {
+    keep_order();  // both parts at a time would need too many registers
     float sums[8][4] = {};
 #pragma unroll
     for (int page = 0; page < kBlockPages; ++page) {
       uint4 values[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        values[i] = tokens.value(page, place * 2 + i / 2 * 8 + i % 2, part * 8 + group);
+        values[i] = tokens.value(page, i, part);
       }
       auto multiply = [&](int n, Word a, Word b, Word c, Word d) {
         const Word(&by)[4] = weights.words[page];

@@ -9,25 +9,58 @@ constexpr int kRowWarps = 4;
 constexpr int kTileQueries = kRowWarps * kQueries;
 
 // Keys and values of a block of tokens in shared memory. Eight lanes at a time read units of 16
-// bytes: of keys four units of two tokens, of values two units of four, all from other banks.
+// bytes: of keys four units of two tokens, of values two units of four, all from other banks. So
+// unit u of token t lies at u ^ t % 2 * 4, at u ^ t % 8 / 2 * 2. What is the same for all pages,
+// and all eight tokens, is computed once.
 template <int kDim>
 struct SharedTokens {
   static constexpr int kUnits = kDim / 8;
   static constexpr int kSize = kBlockTokens * kUnits;
-  uint4* keys;
-  uint4* values;
+  static constexpr int kThreads = kRowWarps * 32;
+  static constexpr int kCopies = kSize / kThreads;   // of a thread
+  static constexpr int kStride = kThreads / kUnits;  // tokens from one to the next
+  static_assert(kStride == 8 || kStride == 16, "places repeat after eight tokens");
+  const uint4* keys[2];  // of even and odd chunks
+  const uint4* values;
+  uint4* to[2];     // of the first copy of keys, of values
+  int token, unit;  // of the first copy
 
-  static __device__ __forceinline__ int of_key(int token, int unit) {
-    return token * kUnits + (unit ^ token % 2 * 4);
+  __device__ __forceinline__ explicit SharedTokens(uint4* memory)
+      : token(threadIdx.x / kUnits), unit(threadIdx.x % kUnits) {
+    const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+    keys[0] = memory + group * kUnits + place + group % 2 * 4;
+    keys[1] = memory + group * kUnits + place + 4 - group % 2 * 4;
+    values = memory + kSize + place * 2 * kUnits + (group ^ place * 2);
+    to[0] = memory + token * kUnits + (unit ^ token % 2 * 4);
+    to[1] = memory + kSize + token * kUnits + (unit ^ token % 8 / 2 * 2);
   }
-  static __device__ __forceinline__ int of_value(int token, int unit) {
-    return token * kUnits + (unit ^ token % 8 / 2 * 2);
+  __device__ __forceinline__ uint4 key(int page, int half, int chunk) const {
+    return keys[chunk % 2][(page * 2 + half) * 8 * kUnits + chunk / 2 * 8];
   }
-  __device__ __forceinline__ uint4 key(int page, int token, int unit) const {
-    return keys[of_key(page * kPageTokens + token, unit)];
+  __device__ __forceinline__ uint4 value(int page, int i, int part) const {
+    return values[(page * kPageTokens + i / 2 * 8 + i % 2) * kUnits + part * 8];
   }
-  __device__ __forceinline__ uint4 value(int page, int token, int unit) const {
-    return values[of_value(page * kPageTokens + token, unit)];
+};
+
+// What a thread keeps of the splits before: once in 256 tokens it is folded into. In registers
+// there is no room for it.
+template <int kDim>
+struct Kept {
+  static constexpr int kThreads = kRowWarps * 32;
+  float* sums;  // [kDim / 8, 4, threads]
+  float totals[2], largest[2];
+
+  __device__ __forceinline__ float& sum(int n, int i) const {
+    return sums[(n * 4 + i) * kThreads + threadIdx.x];
+  }
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum(n, i) = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) totals[i] = 0.0f, largest[i] = kLowest;
   }
 };
 
@@ -43,6 +76,7 @@ struct RowsTile {
   Y* out;          // the same
   Pages<kKvHeads, kDim, kPlanes> pages;
   Shared shared;
+  float* kept;  // what `Kept` has
   Scoring scoring;
   int window;
 
@@ -56,7 +90,7 @@ struct RowsTile {
     const int begin = max(position + 1 - window, 0), end = position + stop - first;
     Seen seen;
     int rows[2];
-    const uint4* places[2];
+    Queries<kDim> queries;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int query = warp * kQueries + lane / 4 + i * 8, row = query / kGroup;
@@ -64,17 +98,16 @@ struct RowsTile {
       rows[i] = inside ? row : -1;
       seen.end[i] = inside ? position + row - first + 1 : 0;
       seen.begin[i] = max(seen.end[i] - window, 0);
-      places[i] = q + place(tile_row + (inside ? row : first), query) / 8;
+      queries.load(i, q + place(tile_row + (inside ? row : first), query) / 8);
     }
-    Queries<kDim> queries;
-    queries.load(places[0], places[1]);
     // Of all queries of the warp.
     const int top = max(warp * kQueries / kGroup, first);
     const int bottom = min((warp * kQueries + kQueries - 1) / kGroup, stop - 1);
     const int warp_begin = max(position + top - first + 1 - window, 0);
     const int warp_end = top <= bottom ? position + bottom - first + 1 : 0;
 
-    State<kDim> split, whole;
+    State<kDim> split;
+    Kept<kDim> whole{kept, {}, {}};
     split.clear();
     whole.clear();
     __syncthreads();  // nobody reads what the rows before had
@@ -106,24 +139,23 @@ struct RowsTile {
   }
 
   __device__ __forceinline__ void start_keys(int block, int begin, int end) const {
-    start(block, begin, end, 0, shared.keys, Shared::of_key);
+    start(block, begin, end, 0);
   }
   __device__ __forceinline__ void start_values(int block, int begin, int end) const {
-    start(block, begin, end, 1, shared.values, Shared::of_value);
+    start(block, begin, end, 1);
   }
 
   // Copies of one plane of a block; of tokens that no row sees there may be no pages.
-  template <class Place>
-  __device__ __forceinline__ void start(int block, int begin, int end, int plane, uint4* to,
-                                        const Place& place_of) const {
+  __device__ __forceinline__ void start(int block, int begin, int end, int plane) const {
+    uint4* to = shared.to[plane];
 #pragma unroll
-    for (int i = 0; i < Shared::kSize / kThreads; ++i) {
-      const int at = threadIdx.x + i * kThreads, token = at / kUnits, unit = at % kUnits;
-      const int own = block * kBlockTokens + token;
-      uint4* place = to + place_of(token, unit);
-      if (own >= begin && own < end) {
-        const uint4* page = pages.page(own / kPageTokens, plane);
-        start_copy(place, page + token % kPageTokens * kUnits + unit);
+    for (int i = 0; i < Shared::kCopies; ++i) {
+      const int in_page = shared.token + i * Shared::kStride % kPageTokens;
+      const int index = block * kBlockPages + i * Shared::kStride / kPageTokens;
+      const int token = index * kPageTokens + in_page;
+      uint4* place = to + i * Shared::kThreads;
+      if (token >= begin && token < end) {
+        start_copy(place, pages.page(index, plane) + in_page * kUnits + shared.unit);
       } else {
         *place = {0, 0, 0, 0};
       }
@@ -153,8 +185,8 @@ struct RowsTile {
     });
   }
 
-  __device__ __forceinline__ void fold_split(State<kDim>& whole, const State<kDim>& split,
-                                             int token, const Seen& seen) const {
+  __device__ __forceinline__ void fold_split(Kept<kDim>& whole, const State<kDim>& split, int token,
+                                             const Seen& seen) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (!seen.some(i, token, kSplitTokens)) continue;
@@ -165,13 +197,14 @@ struct RowsTile {
       for (int n = 0; n < kDim / 8; ++n) {
 #pragma unroll
         for (int j = 2 * i; j < 2 * i + 2; ++j) {
-          whole.sums[n][j] = folded(whole.sums[n][j], split.sums[n][j], by);
+          whole.sum(n, j) = folded(whole.sum(n, j), split.sums[n][j], by);
         }
       }
     }
   }
 
-  __device__ __forceinline__ void store(const State<kDim>& whole, int i, Y* to) const {
+  __device__ __forceinline__ void store(const Kept<kDim>& whole, int i, Y* to) const {
+    const float inverse = 1.0f / whole.totals[i];
 #pragma unroll
     for (int part = 0; part < kDim / 64; ++part) {
 #pragma unroll
@@ -179,7 +212,7 @@ struct RowsTile {
         float unit[8];
 #pragma unroll
         for (int n = 0; n < 8; ++n) {
-          unit[n] = whole.sums[part * 8 + n][2 * i + odd] / whole.totals[i];
+          unit[n] = whole.sum(part * 8 + n, 2 * i + odd) * inverse;
         }
         write_unit(to + dimension(part * 8, odd), unit);
       }
@@ -188,7 +221,7 @@ struct RowsTile {
 };
 
 // Rows of the batch that have no slots. The grid is (kKvHeads, n / rows of a tile), shared memory
-// kDim * 256 bytes.
+// kDim * 512 bytes.
 template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y>
 __device__ __forceinline__ void attend_rows(const void* q, const int* table, const void* pages,
                                             void* out, unsigned char* shared, int n, float scale,
@@ -198,7 +231,8 @@ __device__ __forceinline__ void attend_rows(const void* q, const int* table, con
   Tile tile{static_cast<const uint4*>(q),
             static_cast<Y*>(out),
             {static_cast<const uint4*>(pages), nullptr, static_cast<int>(blockIdx.x)},
-            {memory, memory + SharedTokens<kDim>::kSize},
+            SharedTokens<kDim>(memory),
+            reinterpret_cast<float*>(memory + SharedTokens<kDim>::kSize * 2),
             {scale, cap},
             window};
   const int tile_row = blockIdx.y * Tile::kRowsOfTile;

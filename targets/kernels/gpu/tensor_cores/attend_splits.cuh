@@ -27,11 +27,13 @@ struct PageTokens {
     if (own < begin || own >= end) return {0, 0, 0, 0};
     return load_once(page + token * (kDim / 8) + unit);
   }
-  __device__ __forceinline__ uint4 key(int page, int token, int unit) const {
-    return read(keys[page], page, token, unit);
+  __device__ __forceinline__ uint4 key(int page, int half, int chunk) const {
+    const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+    return read(keys[page], page, half * 8 + group, chunk * 4 + place);
   }
-  __device__ __forceinline__ uint4 value(int page, int token, int unit) const {
-    return read(values[page], page, token, unit);
+  __device__ __forceinline__ uint4 value(int page, int i, int part) const {
+    const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+    return read(values[page], page, place * 2 + i / 2 * 8 + i % 2, part * 8 + group);
   }
 };
 
@@ -59,8 +61,10 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
   const size_t first_head = size_t(row) * kHeads + kv_head * kGroup;
   const uint4* queries_at = static_cast<const uint4*>(q) + first_head * (kDim / 8);
   Queries<kDim> queries;  // of the last head again and again where there are fewer than 16
-  queries.load(queries_at + min(lane / 4, kGroup - 1) * (kDim / 8),
-               queries_at + min(lane / 4 + 8, kGroup - 1) * (kDim / 8));
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    queries.load(i, queries_at + min(lane / 4 + i * 8, kGroup - 1) * (kDim / 8));
+  }
 
   float* sums = reinterpret_cast<float*>(shared);   // [kSplitBlocks, kGroup, kDim]
   float* totals = sums + kSplitBlocks * kElements;  // [kSplitBlocks, kGroup]
@@ -128,7 +132,7 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
   for (int i = 0; i < kOwn; ++i) {
     const int element = threadIdx.x + i * kThreads;
     if (element < kElements) {
-      write(static_cast<Y*>(out) + first_head * kDim + element, whole[i] / whole_total[i]);
+      write(static_cast<Y*>(out) + first_head * kDim + element, whole[i] * (1.0f / whole_total[i]));
     }
   }
 }
@@ -152,7 +156,7 @@ __device__ __forceinline__ void merge_splits(const int* table, const int* query_
     largest = by.largest;
   }
   const size_t at = (size_t(row) * kHeads + blockIdx.x) * kDim + threadIdx.x;
-  write(static_cast<Y*>(out) + at, sum / total);
+  write(static_cast<Y*>(out) + at, sum * (1.0f / total));
 }
 
 }  // namespace wherry

@@ -109,7 +109,7 @@ class _Attention:
 
         def block(_head: Any, _tile: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages", "out")]
-            memory = shared(self.spec.head_dim * 256)
+            memory = shared(self.spec.head_dim * 512)
             call(source(), name, *tensors, memory, T.Cast("int32", n), *self.scoring)
 
         rows = _TILE // self.group

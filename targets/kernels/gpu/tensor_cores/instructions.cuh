@@ -87,6 +87,9 @@ __device__ __forceinline__ float of_lane_beside(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
+// The compiler moves no reading of memory to the other side.
+__device__ __forceinline__ void keep_order() { __syncwarp(); }
+
 __device__ __forceinline__ float as_float(Half x) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
