@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
+from wherry.targets.kernels.gpu.splits import SPLIT
 
 from ..support.builders import builder
 from .test_paged_attention import Kernel
@@ -75,3 +75,38 @@ def test_a_prompt_in_any_pieces(kernel, make_batch):
         got, left = kernel(rows, make_batch([(position, 1, table), *more]), left)
         assert np.array_equal(got[0], whole[position])
     assert np.array_equal(left[table], pages[table])
+
+
+def test_what_no_row_sees_is_not_read(kernel, make_batch):
+    """No numbers beyond the last token and in others' pages, no pages behind the window."""
+    count = 5  # rows, of several and of one
+    table = list(range(10, 10 + -(-LENGTH // 16)))
+    for start, rows in ((LENGTH - count, count), (LENGTH - 1, 1)):
+        qkv = kernel.rows(2, rows)
+        wanted, _ = kernel(qkv, make_batch([(start, rows, table)]), kernel.pages)
+        pages = np.full_like(kernel.pages, np.nan)
+        pages[table] = kernel.pages[table]
+        pages[table[-1], :, :, LENGTH % 16 :] = np.nan
+        seen = max(start + 1 - (kernel.spec.window or LENGTH), 0)
+        left = [-1] * (seen // 16) + table[seen // 16 :]
+        got, _ = kernel(qkv, make_batch([(start, rows, left)]), pages)
+        assert np.array_equal(got, wanted)
+
+
+def test_what_has_tensor_cores(kernel):
+    portable = GpuKernels(replace(LIMITS, tensor_cores=False), {})
+    for change, whether in (
+        ({}, True),
+        ({"head_dim": 96, "rotary_dim": 96, "inv_freq": (1.0,) * 48}, False),
+        ({"kv_dtype": "float32"}, False),
+        ({"slopes": (0.5,) * kernel.h}, False),
+        ({"sinks": True}, False),
+        ({"heads": 17 * kernel.g}, False),
+    ):
+        spec = replace(kernel.spec, **change)
+        assert tensor_cores.fits_attention(spec) == whether, change
+        for kernels in (KERNELS, portable):
+            found = kernels.paged_attention(spec)
+            own = whether and kernels is KERNELS
+            assert (found is None) == spec.sinks
+            assert found is None or (found.scratch[0][1] == "float16") == own, change

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from wherry.targets.cuda_toolchain import fatbin_command
-from wherry.targets.kernels import FusedLinearSpec
-from wherry.targets.kernels.gpu import tensor_cores
+from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
+from wherry.targets.kernels.gpu import GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
 from wherry.targets.kernels.gpu.tensor_cores.linear import source as own_source
 
@@ -68,11 +68,13 @@ def spec_of(n, k, scheme, **more):
     )
 
 
-def check(func, nvcc, codes, folder):
+def check(func, nvcc, codes, folder, rest=False):
+    """`rest`: there are kernels that are not of tensor cores, and not looked at."""
     given = assembled(func, nvcc, codes, folder)
-    assert not [g for g in given if g.stack or g.spilled], given
     text = (folder / "kernels.cu").read_text()
     calls = {g: text.rpartition(f" {g.kernel}(")[2].partition(";\n}")[0] for g in given}
+    calls = {g: call for g, call in calls.items() if "wherry::" in call or not rest}
+    assert not [g for g in calls if g.stack or g.spilled], given
     for g, call in calls.items():
         # What reads weights for up to eight rows: two blocks share a multiprocessor.
         blocks = 2 if ONE_TILE.search(call) else 1
@@ -115,3 +117,27 @@ def test_all_gpus(nvcc, tmp_path, name):
 @pytest.mark.nightly
 def test_packing_spills_nothing(nvcc, tmp_path):
     check(layout.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)
+
+
+LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("size", "softcap"), [(128, None), (64, None), (128, 30.0)])
+def test_attention(nvcc, tmp_path, size, softcap):
+    """Llama's heads."""
+    spec = PagedAttentionSpec(
+        heads=32,
+        kv_heads=8,
+        head_dim=size,
+        rotary_dim=size,
+        inv_freq=tuple(10000.0 ** (-2 * i / size) for i in range(size // 2)),
+        scale=size**-0.5,
+        softcap=softcap,
+        kv_dtype="float16",
+        qkv_dtype="float16",
+        out_dtype="float16",
+    )
+    codes = ("sm_80", "sm_90", "sm_100", "sm_120")
+    kernel = tensor_cores.paged_attention(spec, LIMITS)
+    check(kernel.compute, nvcc, codes, tmp_path, rest=True)
