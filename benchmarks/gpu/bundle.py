@@ -45,7 +45,7 @@ LARGE = (
 FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
 KERNEL_TESTS = (
     "device_kernels paged_attention fused_linear qkv_attention candidates activations "
-    "tensor_core_linear"
+    "tensor_core_linear tensor_core_attention"
 ).split()
 KERNEL_NAMES = "vulkan or tensor_core"
 
