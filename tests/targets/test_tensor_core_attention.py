@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.splits import SPLIT
+from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
 
 from ..support.builders import builder
 from .test_paged_attention import Kernel
@@ -73,6 +73,10 @@ def test_a_prompt_in_any_pieces(kernel, make_batch):
         more = [(20, 1, [70, 71]), (300, 1, list(range(70, 89)))] * (position % 2)
         rows = np.concatenate([qkv[position : position + 1], kernel.rows(7, len(more))])
         got, left = kernel(rows, make_batch([(position, 1, table), *more]), left)
+        assert np.array_equal(got[0], whole[position])
+    for position, most in ((100, MOST_SLOTS), (255, MOST_SLOTS), (LENGTH - 1, 1)):  # in one block
+        batch = make_batch([(position, 1, table[: position // 16 + 1])])
+        got, left = kernel(qkv[position : position + 1], batch, left, most)
         assert np.array_equal(got[0], whole[position])
     assert np.array_equal(left[table], pages[table])
 
