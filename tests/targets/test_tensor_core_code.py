@@ -11,7 +11,7 @@ import pytest
 from wherry.targets.cuda_toolchain import fatbin_command
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import attention, layout
 from wherry.targets.kernels.gpu.tensor_cores.linear import source as own_source
 
 from ..support import cuda
@@ -26,6 +26,7 @@ GIVEN = re.compile(
 )
 
 
+CODES = ("sm_80", "sm_90", "sm_100", "sm_120")
 ONE_TILE = re.compile(r"few_rows<\S+ \d+, \d+, \d+, 1, ")
 
 
@@ -50,7 +51,7 @@ def assembled(func, nvcc, codes, folder):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     threads = dict(
-        (name, int(n)) for n, name in re.findall(r"__launch_bounds__\((\d+)\) (\w+)\(", text)
+        (name, int(n)) for n, name in re.findall(r"__launch_bounds__\((\d+)[^)]*\) (\w+)\(", text)
     )
     found = [
         Given(name, code, int(stack), int(stores) + int(loads), int(registers), threads[name])
@@ -72,7 +73,7 @@ def check(func, nvcc, codes, folder, rest=False):
     """`rest`: there are kernels that are not of tensor cores, and not looked at."""
     given = assembled(func, nvcc, codes, folder)
     text = (folder / "kernels.cu").read_text()
-    calls = {g: text.rpartition(f" {g.kernel}(")[2].partition(";\n}")[0] for g in given}
+    calls = {g: text.rpartition(f" {g.kernel}(")[2].partition("\n}")[0] for g in given}
     calls = {g: call for g, call in calls.items() if "wherry::" in call or not rest}
     assert not [g for g in calls if g.stack or g.spilled], given
     for g, call in calls.items():
@@ -110,8 +111,7 @@ def test_one_gpu(nvcc, tmp_path):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SHAPES)
 def test_all_gpus(nvcc, tmp_path, name):
-    codes = ("sm_80", "sm_90", "sm_100", "sm_120")
-    check(tensor_cores.fused_linear(SHAPES[name]).compute, nvcc, codes, tmp_path)
+    check(tensor_cores.fused_linear(SHAPES[name]).compute, nvcc, CODES, tmp_path)
 
 
 @pytest.mark.nightly
@@ -120,14 +120,29 @@ def test_packing_spills_nothing(nvcc, tmp_path):
 
 
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
+MOST_SHARED = 99 << 10  # bytes of a block, on every GPU from sm_80 on
+
+
+ALONE = ("sm_90",)
+HEADS = [  # size, query heads of a key-value head, cap, GPUs: from the PTX of the first
+    (64, 4, None, CODES),
+    (64, 8, None, ALONE),
+    (80, 1, None, CODES),
+    (96, 1, None, CODES),
+    (128, 4, None, CODES),
+    (128, 4, None, ALONE),
+    (128, 16, 30.0, CODES),
+    (256, 2, 50.0, CODES),
+    (256, 16, None, ALONE),
+]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("size", "softcap"), [(128, None), (64, None), (128, 30.0)])
-def test_attention(nvcc, tmp_path, size, softcap):
-    """Llama's heads."""
+@pytest.mark.parametrize(("size", "group", "softcap", "codes"), HEADS)
+def test_attention(nvcc, tmp_path, size, group, softcap, codes):
+    """Heads of all sizes, as models share them and up to the most."""
     spec = PagedAttentionSpec(
-        heads=32,
+        heads=8 * group,
         kv_heads=8,
         head_dim=size,
         rotary_dim=size,
@@ -138,6 +153,11 @@ def test_attention(nvcc, tmp_path, size, softcap):
         qkv_dtype="float16",
         out_dtype="float16",
     )
-    codes = ("sm_80", "sm_90", "sm_100", "sm_120")
+    assert attention.shared_of_rows(size) <= MOST_SHARED
+    assert attention.shared_of_splits(spec, whole=True) <= MOST_SHARED
     kernel = tensor_cores.paged_attention(spec, LIMITS)
     check(kernel.compute, nvcc, codes, tmp_path, rest=True)
+
+
+def test_every_size_of_heads_is_assembled():
+    assert {size for size, _, _, codes in HEADS if codes == CODES} == set(attention.HEAD_SIZES)

@@ -62,10 +62,13 @@ def prim_func(
     return func
 
 
-def launch(grid: Sequence[Expr], threads: int, emit: Callable[..., None]) -> None:
+def launch(
+    grid: Sequence[Expr], threads: int, emit: Callable[..., None], blocks_at_a_time: int = 0
+) -> None:
     """Emit a kernel of `threads` a block over a grid of one or two axes.
 
-    `emit(*blocks, thread)` writes the body; all indices are int32.
+    `emit(*blocks, thread)` writes the body; all indices are int32. With `blocks_at_a_time` the
+    kernel may have the registers that leave room for so many on a multiprocessor (CUDA alone).
     """
     with ExitStack() as frames:
         blocks = [
@@ -73,6 +76,9 @@ def launch(grid: Sequence[Expr], threads: int, emit: Callable[..., None]) -> Non
             for extent, axis in zip(grid, "xy", strict=False)
         ]
         thread = frames.enter_context(T.thread_binding(threads, thread="threadIdx.x"))
+        if blocks_at_a_time:
+            key = "tirx.launch_bounds_min_blocks_per_sm"
+            frames.enter_context(T.attr(T.int32(0), key, blocks_at_a_time))
         frames.enter_context(T.sblock("kernel"))
         T.reads()
         T.writes()

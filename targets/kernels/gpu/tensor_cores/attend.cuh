@@ -18,6 +18,9 @@ constexpr int kSplitBlocks = kSplitTokens / kBlockTokens;
 constexpr int kQueries = 16;         // of a warp
 constexpr float kLowest = -3.0e38f;  // below any score
 
+// Dimensions that are multiplied at a time: heads of 80 and 96 end with some that are nothing.
+__host__ __device__ constexpr int padded(int dim, int to) { return (dim + to - 1) / to * to; }
+
 struct Scoring {
   float scale;  // of a score, in powers of two; of what tanh is of, where scores are capped
   float cap;    // of a score, in powers of two
@@ -25,10 +28,24 @@ struct Scoring {
 
 // Lane 4 r + c has a share of queries r and r + 8 (index 0 and 1 here and below).
 struct Seen {  // tokens, from begin up to end
-  int begin[2], end[2];
+  int end[2], window;
 
+  __device__ __forceinline__ int begin(int i) const { return max(end[i] - window, 0); }
   __device__ __forceinline__ bool some(int i, int first, int count) const {
-    return first < end[i] && first + count > begin[i];
+    return first < end[i] && first + count > begin(i);
+  }
+};
+
+// What the rows of a warp see, one position after another: the first up to first_end.
+struct Reach {
+  int first_end, last_end, window;
+
+  __device__ __forceinline__ int begin(int end) const { return max(end - window, 0); }
+  __device__ __forceinline__ bool some(int end, int first, int count) const {
+    return first < end && first + count > begin(end);
+  }
+  __device__ __forceinline__ bool all_see_all(int first, int count) const {
+    return first + count <= first_end && first >= begin(last_end);
   }
 };
 
@@ -48,12 +65,13 @@ __device__ __forceinline__ float folded(float known, float added, const Factors&
 // Element `i` of place `n` is, of query i / 2, dimension `dimension(n, i)`.
 template <int kDim>
 struct State {
-  float sums[kDim / 8][4];
+  static constexpr int kPlaces = padded(kDim, 64) / 8;
+  float sums[kPlaces][4];
   float totals[2], largest[2];
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int n = 0; n < kDim / 8; ++n) {
+    for (int n = 0; n < kPlaces; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[n][i] = 0.0f;
     }
@@ -71,12 +89,14 @@ __device__ __forceinline__ int dimension(int n, int i) {
 // 16 bytes of a key.
 template <int kDim>
 struct Queries {
-  uint4 own[2][kDim / 32];
+  static constexpr int kChunks = padded(kDim, 32) / 32;
+  uint4 own[2][kChunks];
 
   __device__ __forceinline__ void load(int i, const uint4* query) {
 #pragma unroll
-    for (int chunk = 0; chunk < kDim / 32; ++chunk) {
-      own[i][chunk] = query[chunk * 4 + threadIdx.x % 4];
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      const int unit = chunk * 4 + threadIdx.x % 4;
+      own[i][chunk] = unit < kDim / 8 ? load_again(query + unit) : uint4{0, 0, 0, 0};
     }
   }
   __device__ __forceinline__ uint4 chunk(int i, int index) const { return own[i][index]; }
@@ -96,12 +116,13 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
   const int place = threadIdx.x % 4;
   float scores[kBlockPages * 2][4] = {};
 #pragma unroll
-  for (int chunk = 0; chunk < kDim / 32; ++chunk) {
+  for (int chunk = 0; chunk < Queries<kDim>::kChunks; ++chunk) {
     const uint4 upper = queries.chunk(0, chunk), lower = queries.chunk(1, chunk);
     const Word a[4] = {upper.x, lower.x, upper.y, lower.y};
     const Word b[4] = {upper.z, lower.z, upper.w, lower.w};
 #pragma unroll
     for (int n = 0; n < kBlockPages * 2; ++n) {
+      if (n % Tokens::kAtATime == 0) keep_order();
       const uint4 key = tokens.key(n / 2, n % 2, chunk);
       multiply_add(scores[n], a, key.x, key.y);
       multiply_add(scores[n], b, key.z, key.w);
@@ -117,7 +138,7 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
       const int token = first + n * 8 + place * 2 + i % 2;
       float score = scores[n][i] * scoring.scale;
       if (kCapped) score = tanhf(score) * scoring.cap;
-      if (token < seen.begin[i / 2] || token >= seen.end[i / 2]) score = kLowest;
+      if (token < seen.begin(i / 2) || token >= seen.end[i / 2]) score = kLowest;
       scores[n][i] = score;
       found.largest[i / 2] = fmaxf(found.largest[i / 2], score);
     }
@@ -149,34 +170,53 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
   return found;
 }
 
-// take(n, sums) for each place of a state: the block's sums of weighted values.
+// sums += weights [16, 16] values [16, 64], of these dimensions 2 word and 2 word + 1 of each 8,
+// for the queries that `take` it.
 //
 // A multiplication wants two tokens of one dimension in a word, and memory has two dimensions of a
-// token: tokens.value(page, i, part) is unit r of 64 dimensions of token 2 c + (0, 1, 8, 9)[i], and
-// the lane mixes four of them. It is zero where no query sees the token.
+// token: a to d are word `word` of unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and the lane
+// mixes them.
+template <bool kAll>
+__device__ __forceinline__ void add_pair(float (&sums)[8][4], int word, const Word (&weights)[4],
+                                         Word a, Word b, Word c, Word d, const bool (&take)[2]) {
+  auto multiply = [&](int n, Word low, Word high) {
+    float next[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) next[i] = sums[n][i];
+    multiply_add(next, weights, low, high);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[n][i] = kAll || take[i / 2] ? next[i] : sums[n][i];
+  };
+  multiply(word * 2, low_halves(a, b), low_halves(c, d));
+  multiply(word * 2 + 1, high_halves(a, b), high_halves(c, d));
+}
+
+template <bool kAll>
+__device__ __forceinline__ void add_page(float (&sums)[8][4], const Word (&weights)[4],
+                                         const uint4 (&v)[4], const bool (&take)[2]) {
+  add_pair<kAll>(sums, 0, weights, v[0].x, v[1].x, v[2].x, v[3].x, take);
+  add_pair<kAll>(sums, 1, weights, v[0].y, v[1].y, v[2].y, v[3].y, take);
+  add_pair<kAll>(sums, 2, weights, v[0].z, v[1].z, v[2].z, v[3].z, take);
+  add_pair<kAll>(sums, 3, weights, v[0].w, v[1].w, v[2].w, v[3].w, take);
+}
+
+// take(n, sums) for each place of a state: the block's sums of weighted values. tokens.add(page,
+// part, weights, sums) adds those of a page, 64 dimensions; see `add_pair`.
+//
+// What a query does not see is not weighted zero beside what others see: how a device rounds a sum
+// may depend on all that is multiplied, and zero times what is no number is none. A page that a
+// query sees in part is multiplied for its position alone, with zeros where that does not see; of a
+// page that it does not see its sums have nothing.
 template <int kDim, class Tokens, class Take>
 __device__ __forceinline__ void block_values(const BlockWeights& weights, const Tokens& tokens,
                                              const Take& take) {
-#pragma unroll
-  for (int part = 0; part < kDim / 64; ++part) {
+#pragma unroll(Tokens::kPartsAtATime)
+  for (int part = 0; part < padded(kDim, 64) / 64; ++part) {
     keep_order();  // both parts at a time would need too many registers
     float sums[8][4] = {};
 #pragma unroll
     for (int page = 0; page < kBlockPages; ++page) {
-      uint4 values[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        values[i] = tokens.value(page, i, part);
-      }
-      auto multiply = [&](int n, Word a, Word b, Word c, Word d) {
-        const Word(&by)[4] = weights.words[page];
-        multiply_add(sums[n], by, low_halves(a, b), low_halves(c, d));
-        multiply_add(sums[n + 1], by, high_halves(a, b), high_halves(c, d));
-      };
-      multiply(0, values[0].x, values[1].x, values[2].x, values[3].x);
-      multiply(2, values[0].y, values[1].y, values[2].y, values[3].y);
-      multiply(4, values[0].z, values[1].z, values[2].z, values[3].z);
-      multiply(6, values[0].w, values[1].w, values[2].w, values[3].w);
+      tokens.add(page, part, weights.words[page], sums);
     }
 #pragma unroll
     for (int n = 0; n < 8; ++n) take(part * 8 + n, sums[n]);
@@ -191,8 +231,8 @@ struct Pages {
   const int* table;
   int kv_head;
 
-  __device__ __forceinline__ const uint4* page(int index, int plane) const {
-    const size_t line = size_t(table[index]) * kPlanes + (plane < kPlanes ? plane : 0);
+  __device__ __forceinline__ const uint4* page(int id, int plane) const {
+    const size_t line = size_t(id) * kPlanes + (plane < kPlanes ? plane : 0);
     return pages + (line * kKvHeads + kv_head) * (kPageTokens * kUnits);
   }
 };

@@ -8,37 +8,119 @@ namespace wherry {
 constexpr int kRowWarps = 4;
 constexpr int kTileQueries = kRowWarps * kQueries;
 
+// Of a head of more, a block of threads has a part: its scores are computed again for each.
+constexpr int kMostOfBlock = 128;  // dimensions of values
+
+// Units of a token in shared memory: its own and, up to a power of two, zeros.
+__host__ __device__ constexpr int units_of(int dim) { return dim <= 64 ? 8 : dim <= 128 ? 16 : 32; }
+
+// Copies of a block of tokens into shared memory, by all threads.
+template <int kDim>
+struct Copies {
+  static constexpr int kUnits = units_of(kDim), kThreads = kRowWarps * 32;
+  static constexpr int kSize = kBlockTokens * kUnits;
+  static constexpr int kCount = kSize / kThreads;    // of a thread
+  static constexpr int kStride = kThreads / kUnits;  // tokens from one to the next
+  static_assert(kPageTokens % kStride == 0, "all copies of a thread have one place in a page");
+  int token, unit;  // of the first copy
+  uint4* to;
+
+  __device__ __forceinline__ Copies() : token(threadIdx.x / kUnits), unit(threadIdx.x % kUnits) {}
+};
+
 // Keys and values of a block of tokens in shared memory. Eight lanes at a time read units of 16
 // bytes: of keys four units of two tokens, of values two units of four, all from other banks. So
 // unit u of token t lies at u ^ t % 2 * 4, at u ^ t % 8 / 2 * 2. What is the same for all pages,
 // and all eight tokens, is computed once.
-template <int kDim>
+template <int kDim, int kOut>
 struct SharedTokens {
-  static constexpr int kUnits = kDim / 8;
-  static constexpr int kSize = kBlockTokens * kUnits;
-  static constexpr int kThreads = kRowWarps * 32;
-  static constexpr int kCopies = kSize / kThreads;   // of a thread
-  static constexpr int kStride = kThreads / kUnits;  // tokens from one to the next
-  static_assert(kStride == 8 || kStride == 16, "places repeat after eight tokens");
+  Copies<kDim> of_keys;
+  Copies<kOut> of_values;
+  static constexpr int kKeyUnits = units_of(kDim), kValueUnits = units_of(kOut);
+  static_assert(Copies<kDim>::kStride % 2 == 0 && Copies<kOut>::kStride % 8 == 0,
+                "places repeat after so many tokens");
+  static constexpr int kAtATime = 4;  // keys
+  static constexpr int kSize = Copies<kDim>::kSize + Copies<kOut>::kSize;
   const uint4* keys[2];  // of even and odd chunks
   const uint4* values;
-  uint4* to[2];     // of the first copy of keys, of values
-  int token, unit;  // of the first copy
 
-  __device__ __forceinline__ explicit SharedTokens(uint4* memory)
-      : token(threadIdx.x / kUnits), unit(threadIdx.x % kUnits) {
+  __device__ __forceinline__ explicit SharedTokens(uint4* memory) {
+    uint4* value_memory = memory + Copies<kDim>::kSize;
     const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
-    keys[0] = memory + group * kUnits + place + group % 2 * 4;
-    keys[1] = memory + group * kUnits + place + 4 - group % 2 * 4;
-    values = memory + kSize + place * 2 * kUnits + (group ^ place * 2);
-    to[0] = memory + token * kUnits + (unit ^ token % 2 * 4);
-    to[1] = memory + kSize + token * kUnits + (unit ^ token % 8 / 2 * 2);
+    keys[0] = memory + group * kKeyUnits + place + group % 2 * 4;
+    keys[1] = memory + group * kKeyUnits + place + 4 - group % 2 * 4;
+    values = value_memory + place * 2 * kValueUnits + (group ^ place * 2);
+    const int key = of_keys.token, value = of_values.token;
+    of_keys.to = memory + key * kKeyUnits + (of_keys.unit ^ key % 2 * 4);
+    of_values.to = value_memory + value * kValueUnits + (of_values.unit ^ value % 8 / 2 * 2);
   }
   __device__ __forceinline__ uint4 key(int page, int half, int chunk) const {
-    return keys[chunk % 2][(page * 2 + half) * 8 * kUnits + chunk / 2 * 8];
+    return keys[chunk % 2][(page * 2 + half) * 8 * kKeyUnits + chunk / 2 * 8];
   }
   __device__ __forceinline__ uint4 value(int page, int i, int part) const {
-    return values[(page * kPageTokens + i / 2 * 8 + i % 2) * kUnits + part * 8];
+    return *value_at(page, i, part);
+  }
+  __device__ __forceinline__ Word value_word(int page, int i, int part, int word) const {
+    return reinterpret_cast<const Word*>(value_at(page, i, part))[word];
+  }
+
+ private:
+  __device__ __forceinline__ const uint4* value_at(int page, int i, int part) const {
+    return values + (page * kPageTokens + i / 2 * 8 + i % 2) * kValueUnits + part * 8;
+  }
+};
+
+// A lane's queries, read again for each block of tokens, which costs a quarter more readings: in
+// registers there is no room for those of large heads.
+template <int kDim, bool kFar>
+struct RowQueries : Queries<kDim> {};
+template <int kDim>
+struct RowQueries<kDim, true> {
+  const uint4* own[2];
+
+  __device__ __forceinline__ void load(int i, const uint4* query) { own[i] = query; }
+  __device__ __forceinline__ uint4 chunk(int i, int index) const {
+    const int unit = index * 4 + threadIdx.x % 4;
+    return unit < kDim / 8 ? load_again(own[i] + unit) : uint4{0, 0, 0, 0};
+  }
+};
+
+// A block's values for the rows of a warp.
+template <class Shared>
+struct RowsValues {
+  static constexpr int kPartsAtATime = 2;  // all: a state is in registers
+  const Shared& shared;
+  int first;  // token of the block
+  const Seen& seen;
+  const Reach& reach;
+
+  __device__ __forceinline__ void add(int page, int part, const Word (&weights)[4],
+                                      float (&sums)[8][4]) const {
+    const int token = first + page * kPageTokens;
+    uint4 values[4];
+    if (reach.all_see_all(token, kPageTokens)) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) values[i] = shared.value(page, i, part);
+      add_page<true>(sums, weights, values, {true, true});
+      return;
+    }
+#pragma unroll 1
+    for (int end = reach.first_end; end <= reach.last_end; ++end) {
+      if (!reach.some(end, token, kPageTokens)) continue;
+#pragma unroll
+      for (int word = 0; word < 4; ++word) {  // few registers: it is seldom
+        keep_order();
+        Word v[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int own = token + threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2;
+          const bool there = own >= reach.begin(end) && own < end;
+          v[i] = there ? shared.value_word(page, i, part, word) : 0;
+        }
+        const bool take[2] = {seen.end[0] == end, seen.end[1] == end};
+        add_pair<false>(sums, word, weights, v[0], v[1], v[2], v[3], take);
+      }
+    }
   }
 };
 
@@ -46,22 +128,22 @@ struct SharedTokens {
 // there is no room for it.
 template <int kDim>
 struct Kept {
-  static constexpr int kThreads = kRowWarps * 32;
-  float* sums;  // [kDim / 8, 4, threads]
-  float totals[2], largest[2];
+  static constexpr int kThreads = kRowWarps * 32, kPlaces = State<kDim>::kPlaces;
+  static constexpr int kSize = kPlaces * 4 + 4;  // of a thread
+  float* numbers;                                // [kSize, threads]
 
-  __device__ __forceinline__ float& sum(int n, int i) const {
-    return sums[(n * 4 + i) * kThreads + threadIdx.x];
+  __device__ __forceinline__ float& sum(int n, int i) const { return at(n * 4 + i); }
+  __device__ __forceinline__ float& total(int i) const { return at(kPlaces * 4 + i); }
+  __device__ __forceinline__ float& largest(int i) const { return at(kPlaces * 4 + 2 + i); }
+  __device__ __forceinline__ void clear() const {
+#pragma unroll
+    for (int i = 0; i < kPlaces * 4 + 2; ++i) at(i) = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) largest(i) = kLowest;
   }
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (int n = 0; n < kDim / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sum(n, i) = 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) totals[i] = 0.0f, largest[i] = kLowest;
-  }
+
+ private:
+  __device__ __forceinline__ float& at(int i) const { return numbers[i * kThreads + threadIdx.x]; }
 };
 
 // One head of keys and values, and the query heads that share it, of consecutive rows of a
@@ -69,16 +151,19 @@ struct Kept {
 template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y>
 struct RowsTile {
   static constexpr int kGroup = kHeads / kKvHeads, kRowsOfTile = kTileQueries / kGroup;
-  static constexpr int kUnits = kDim / 8, kThreads = kRowWarps * 32;
-  using Shared = SharedTokens<kDim>;
+  static constexpr int kUnits = kDim / 8, kOut = kDim < kMostOfBlock ? kDim : kMostOfBlock;
+  static constexpr int kParts = kDim / kOut;
+  static_assert(kDim % kOut == 0, "parts of a head are equal");
+  using Shared = SharedTokens<kDim, kOut>;
 
   const uint4* q;  // float16 [n, kHeads, kDim]
   Y* out;          // the same
   Pages<kKvHeads, kDim, kPlanes> pages;
   Shared shared;
-  float* kept;  // what `Kept` has
+  float* kept;  // memory of `Kept`
   Scoring scoring;
   int window;
+  int first_out;  // dimension of values
 
   __device__ __forceinline__ size_t place(int row, int query) const {
     return (size_t(row) * kHeads + pages.kv_head * kGroup + query % kGroup) * kDim;
@@ -88,33 +173,30 @@ struct RowsTile {
   __device__ __forceinline__ void run(int tile_row, int first, int stop, int position) const {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int begin = max(position + 1 - window, 0), end = position + stop - first;
-    Seen seen;
-    int rows[2];
-    Queries<kDim> queries;
+    Seen seen{{}, window};
+    RowQueries<kDim, (kParts > 1)> queries;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int query = warp * kQueries + lane / 4 + i * 8, row = query / kGroup;
       const bool inside = row >= first && row < stop;
-      rows[i] = inside ? row : -1;
       seen.end[i] = inside ? position + row - first + 1 : 0;
-      seen.begin[i] = max(seen.end[i] - window, 0);
       queries.load(i, q + place(tile_row + (inside ? row : first), query) / 8);
     }
     // Of all queries of the warp.
     const int top = max(warp * kQueries / kGroup, first);
     const int bottom = min((warp * kQueries + kQueries - 1) / kGroup, stop - 1);
-    const int warp_begin = max(position + top - first + 1 - window, 0);
-    const int warp_end = top <= bottom ? position + bottom - first + 1 : 0;
+    const Reach reach{position + top - first + 1, top <= bottom ? position + bottom - first + 1 : 0,
+                      window};
 
-    State<kDim> split;
-    Kept<kDim> whole{kept, {}, {}};
+    State<kOut> split;
+    const Kept<kOut> whole{kept};
     split.clear();
     whole.clear();
-    __syncthreads();  // nobody reads what the rows before had
-    start_keys(begin / kBlockTokens, begin, end);
+    start_keys(begin / kBlockTokens, begin, end);  // nobody reads those of the rows before
     for (int block = begin / kBlockTokens; block * kBlockTokens < end; ++block) {
       const int token = block * kBlockTokens;
-      const bool some = token < warp_end && token + kBlockTokens > warp_begin;
+      const bool some =
+          token < reach.last_end && token + kBlockTokens > reach.begin(reach.first_end);
       wait_for_copies<0>();
       __syncthreads();  // keys are here, and nobody reads values
       start_values(block, begin, end);
@@ -125,7 +207,7 @@ struct RowsTile {
       wait_for_copies<0>();
       __syncthreads();  // values are here, and nobody reads keys
       if (token + kBlockTokens < end) start_keys(block + 1, begin, end);
-      if (some) fold_block(split, weights, token, seen);
+      if (some) fold_block(split, weights, token, seen, reach);
       if (block % kSplitBlocks == kSplitBlocks - 1 || token + kBlockTokens >= end) {
         fold_split(whole, split, token / kSplitTokens * kSplitTokens, seen);
         split.clear();
@@ -134,37 +216,41 @@ struct RowsTile {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int query = warp * kQueries + lane / 4 + i * 8;
-      if (rows[i] >= 0) store(whole, i, out + place(tile_row + rows[i], query));
+      if (seen.end[i] > 0)
+        store(whole, i, out + place(tile_row + query / kGroup, query) + first_out);
     }
   }
 
   __device__ __forceinline__ void start_keys(int block, int begin, int end) const {
-    start(block, begin, end, 0);
+    start<0>(shared.of_keys, kUnits, 0, block, begin, end);
   }
   __device__ __forceinline__ void start_values(int block, int begin, int end) const {
-    start(block, begin, end, 1);
+    start<1>(shared.of_values, kOut / 8, first_out / 8, block, begin, end);
   }
 
-  // Copies of one plane of a block; of tokens that no row sees there may be no pages.
-  __device__ __forceinline__ void start(int block, int begin, int end, int plane) const {
-    uint4* to = shared.to[plane];
+  // Copies of `units` of one plane of a block; of tokens that no row sees there may be no pages.
+  template <int kPlane, class Copies>
+  __device__ __forceinline__ void start(const Copies& copies, int units, int first_unit, int block,
+                                        int begin, int end) const {
 #pragma unroll
-    for (int i = 0; i < Shared::kCopies; ++i) {
-      const int in_page = shared.token + i * Shared::kStride % kPageTokens;
-      const int index = block * kBlockPages + i * Shared::kStride / kPageTokens;
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const int in_page = copies.token + i * Copies::kStride % kPageTokens;
+      const int index = block * kBlockPages + i * Copies::kStride / kPageTokens;
       const int token = index * kPageTokens + in_page;
-      uint4* place = to + i * Shared::kThreads;
-      if (token >= begin && token < end) {
-        start_copy(place, pages.page(index, plane) + in_page * kUnits + shared.unit);
+      uint4* to = copies.to + i * Copies::kThreads;
+      if (token >= begin && token < end && copies.unit < units) {
+        start_copy(to, pages.page(pages.table[index], kPlane) + in_page * kUnits + first_unit +
+                           copies.unit);
       } else {
-        *place = {0, 0, 0, 0};
+        *to = {0, 0, 0, 0};
       }
     }
     end_batch_of_copies();
   }
 
-  __device__ __forceinline__ void fold_block(State<kDim>& split, const BlockWeights& weights,
-                                             int token, const Seen& seen) const {
+  __device__ __forceinline__ void fold_block(State<kOut>& split, const BlockWeights& weights,
+                                             int token, const Seen& seen,
+                                             const Reach& reach) const {
     Factors by[2];
     bool some[2];
 #pragma unroll
@@ -176,7 +262,8 @@ struct RowsTile {
         split.largest[i] = by[i].largest;
       }
     }
-    block_values<kDim>(weights, shared, [&](int n, const float (&sums)[4]) {
+    const RowsValues<Shared> values{shared, token, seen, reach};
+    block_values<kOut>(weights, values, [&](int n, const float (&sums)[4]) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float sum = folded(split.sums[n][i], sums[i], by[i / 2]);
@@ -185,16 +272,16 @@ struct RowsTile {
     });
   }
 
-  __device__ __forceinline__ void fold_split(Kept<kDim>& whole, const State<kDim>& split, int token,
-                                             const Seen& seen) const {
+  __device__ __forceinline__ void fold_split(const Kept<kOut>& whole, const State<kOut>& split,
+                                             int token, const Seen& seen) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (!seen.some(i, token, kSplitTokens)) continue;
-      const Factors by = factors(whole.largest[i], split.largest[i]);
-      whole.totals[i] = folded(whole.totals[i], split.totals[i], by);
-      whole.largest[i] = by.largest;
+      const Factors by = factors(whole.largest(i), split.largest[i]);
+      whole.total(i) = folded(whole.total(i), split.totals[i], by);
+      whole.largest(i) = by.largest;
 #pragma unroll
-      for (int n = 0; n < kDim / 8; ++n) {
+      for (int n = 0; n < State<kOut>::kPlaces; ++n) {
 #pragma unroll
         for (int j = 2 * i; j < 2 * i + 2; ++j) {
           whole.sum(n, j) = folded(whole.sum(n, j), split.sums[n][j], by);
@@ -203,12 +290,13 @@ struct RowsTile {
     }
   }
 
-  __device__ __forceinline__ void store(const Kept<kDim>& whole, int i, Y* to) const {
-    const float inverse = 1.0f / whole.totals[i];
+  __device__ __forceinline__ void store(const Kept<kOut>& whole, int i, Y* to) const {
+    const float inverse = 1.0f / whole.total(i);
 #pragma unroll
-    for (int part = 0; part < kDim / 64; ++part) {
+    for (int part = 0; part < State<kOut>::kPlaces / 8; ++part) {
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
+        if (dimension(part * 8, odd) >= kOut) continue;
         float unit[8];
 #pragma unroll
         for (int n = 0; n < 8; ++n) {
@@ -220,21 +308,23 @@ struct RowsTile {
   }
 };
 
-// Rows of the batch that have no slots. The grid is (kKvHeads, n / rows of a tile), shared memory
-// kDim * 512 bytes.
+// Rows of the batch that have no slots. The grid is (kKvHeads * parts of a head, n / rows of a
+// tile); for shared memory see `shared_of_rows` in attention.py.
 template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y>
 __device__ __forceinline__ void attend_rows(const void* q, const int* table, const void* pages,
                                             void* out, unsigned char* shared, int n, float scale,
                                             float cap, int window) {
   using Tile = RowsTile<kHeads, kKvHeads, kDim, kPlanes, kCapped, Y>;
+  const int kv_head = blockIdx.x / Tile::kParts, part = blockIdx.x % Tile::kParts;
   uint4* memory = reinterpret_cast<uint4*>(shared);
   Tile tile{static_cast<const uint4*>(q),
             static_cast<Y*>(out),
-            {static_cast<const uint4*>(pages), nullptr, static_cast<int>(blockIdx.x)},
-            SharedTokens<kDim>(memory),
-            reinterpret_cast<float*>(memory + SharedTokens<kDim>::kSize * 2),
+            {static_cast<const uint4*>(pages), nullptr, kv_head},
+            typename Tile::Shared(memory),
+            reinterpret_cast<float*>(memory + Tile::Shared::kSize),
             {scale, cap},
-            window};
+            window,
+            part * Tile::kOut};
   const int tile_row = blockIdx.y * Tile::kRowsOfTile;
   const int* rows = table + tile_row * 3;
   const int count = min(Tile::kRowsOfTile, n - tile_row);

@@ -28,13 +28,17 @@ from ..rope import Load, RopeTensors, launch_rope
 from ..splits import SPLIT
 from .call import FLOATS, call, joined, shared, templated
 
-HEAD_SIZES = (64, 128)
+# Others are left to the portable kernel: with heads of 512 registers would not be enough. Of each,
+# how many blocks of tiles and of splits a multiprocessor is to have room for: left to itself (0),
+# the assembler may spill registers for one more, and told a number, it may fill what that leaves.
+HEAD_SIZES = {64: (3, 3), 80: (2, 3), 96: (2, 3), 128: (2, 3), 256: (0, 0)}
 PAGE = 16  # tokens: of a multiplication
 MOST_HEADS = 16  # that share a key-value head: queries of a warp
 _LANES, _ROW_WARPS = 32, 4
 _TILE = _ROW_WARPS * MOST_HEADS  # queries
-_BLOCKS = 4  # of a split, each of a warp
-assert SPLIT == _BLOCKS * 64
+_MOST_OF_BLOCK = 128  # dimensions of values that a block of a tile has
+_BLOCKS, _BLOCK = 4, 64  # of a split, each of a warp; tokens
+assert SPLIT == _BLOCKS * _BLOCK
 _NO_WINDOW = 1 << 30  # tokens
 
 
@@ -48,6 +52,24 @@ def fits(spec: PagedAttentionSpec) -> bool:
     shape = spec.head_dim in HEAD_SIZES and spec.page_size == PAGE
     heads = spec.heads // spec.kv_heads <= MOST_HEADS
     return shape and heads and spec.kv_dtype == "float16" and not (spec.slopes or spec.sinks)
+
+
+def shared_of_rows(head_dim: int) -> int:
+    """Bytes of a block of `attend_rows`: keys, values, and states of its queries."""
+    sizes = (64, 128, 256)  # of memory, in dimensions
+
+    def padded(dim: int) -> int:
+        return next(size for size in sizes if size >= dim)
+
+    out = padded(min(head_dim, _MOST_OF_BLOCK))
+    return 2 * _BLOCK * (padded(head_dim) + out) + 4 * _TILE * out + 16 * _ROW_WARPS * _LANES
+
+
+def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool) -> int:
+    """Bytes of a block of `attend_splits`: states of its heads in blocks, and in splits before."""
+    group, state = spec.heads // spec.kv_heads, spec.head_dim + 2
+    numbers = _BLOCKS * state + (state + 2 if whole else 0)
+    return 4 * group * numbers
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
@@ -109,11 +131,13 @@ class _Attention:
 
         def block(_head: Any, _tile: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages", "out")]
-            memory = shared(self.spec.head_dim * 512)  # up to 64 KB; from sm_80 on all have 99
+            memory = shared(shared_of_rows(self.spec.head_dim))
             call(source(), name, *tensors, memory, T.Cast("int32", n), *self.scoring)
 
         rows = _TILE // self.group
-        e.launch((self.spec.kv_heads, (n + rows - 1) // rows), _ROW_WARPS * _LANES, block)
+        across = self.spec.kv_heads * -(-self.spec.head_dim // _MOST_OF_BLOCK)
+        grid = (across, (n + rows - 1) // rows)
+        e.launch(grid, _ROW_WARPS * _LANES, block, HEAD_SIZES[self.spec.head_dim][0])
 
     def _launch_splits(self) -> None:
         b, spec = self.b, self.spec
@@ -124,7 +148,8 @@ class _Attention:
             tensors = [b[key].data for key in ("table", "query_indptr", "parts", "out")]
             call(source(), name, *tensors, self.window)
 
-        e.launch((spec.heads, self.sizes["r1"] - 1), spec.head_dim, block)
+        threads = -(-spec.head_dim // _LANES) * _LANES
+        e.launch((spec.heads, self.sizes["r1"] - 1), threads, block)
 
     def _launch_one(self, *, whole: bool) -> None:
         b, spec, n, slots = self.b, self.spec, self.sizes["n"], self.sizes["w"]
@@ -133,9 +158,9 @@ class _Attention:
         def block(_x: Any, _y: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages")]
             out = b["out" if whole else "parts"].data
-            memory = shared(_BLOCKS * self.group * (spec.head_dim + 2) * 4)
+            memory = shared(shared_of_splits(spec, whole=whole))
             first_slot = T.Cast("int32", b["table"].shape[0] - slots)
             call(source(), name, *tensors, out, memory, first_slot, *self.scoring)
 
         grid = (spec.kv_heads, n) if whole else (slots, spec.kv_heads)
-        e.launch(grid, _BLOCKS * _LANES, block)
+        e.launch(grid, _BLOCKS * _LANES, block, HEAD_SIZES[spec.head_dim][1])

@@ -38,6 +38,16 @@ __device__ __forceinline__ Word load_once(const Word* from) {
   return v;
 }
 
+// Read now: a compiler would read before a loop what a loop reads again, and has no registers for
+// it.
+__device__ __forceinline__ uint4 load_again(const uint4* from) {
+  uint4 v;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from));
+  return v;
+}
+
 // Two float16 at a time, each result rounded to the nearest.
 __device__ __forceinline__ Word minus(Word a, Word b) {
   Word d;
