@@ -89,11 +89,13 @@ class Kernel:
         slopes=(),
         v_norm=False,
         kv="both",
+        planes=2,
         pages=90,
         kernels=KERNELS,
+        out_dtype=None,
     ):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
-        self.v_norm, self.kv = v_norm, kv
+        self.v_norm, self.kv, self.out_dtype = v_norm, kv, out_dtype or dtype
         self.rest = (window, softcap, slopes)
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
@@ -106,12 +108,13 @@ class Kernel:
             qk_norm_eps=eps,
             kv_dtype=dtype,
             qkv_dtype=dtype,
-            out_dtype=dtype,
+            out_dtype=self.out_dtype,
             window=window,
             softcap=softcap,
             slopes=slopes,
             v_norm=v_norm,
             kv=kv,
+            planes=planes,
         )
         self.width = spec.rope().qkv_heads
         self.spec = spec
@@ -119,11 +122,11 @@ class Kernel:
         self.call = build(self.kernel.compute)
         rng = np.random.default_rng(h + e)
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
-        self.pages = rng.standard_normal((pages, 2, g, 16, e)).astype(dtype)
+        self.pages = rng.standard_normal((pages, planes, g, 16, e)).astype(dtype)
 
     def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
         """(out, pages)."""
-        out = np.full((len(qkv), self.h, self.e), np.nan, self.dtype)
+        out = np.full((len(qkv), self.h, self.e), np.nan, self.out_dtype)
         inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, pages]
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]
@@ -136,7 +139,8 @@ class Kernel:
         if self.eps:
             x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.eps) * self.norms[0]
         q = rotated(x, batch.positions, self.inv_freq, 1.0)
-        return reference(q, batch, pages, self.e**-0.5, *self.rest)
+        both = pages[:, [0, -1]]  # of one plane keys are the values
+        return reference(q, batch, both, self.e**-0.5, *self.rest)
 
     def rows(self, seed, n):
         shape = (n, self.width, self.e)
