@@ -56,6 +56,7 @@ CASES = {
             "vocab_size": 307,
         },
     ),
+    "llama-heads-of-64": Case("llama", {"head_dim": 64}, nightly=True),  # on tensor cores
     "llama-linear": Case("llama", {"rope_parameters": LINEAR}, nightly=True),
     "llama-dynamic": Case("llama", {"rope_parameters": DYNAMIC}, nightly=True),
     "llama-llama3": Case("llama", {"rope_parameters": LLAMA3}),
@@ -141,6 +142,11 @@ CASES |= {
                 },
             },
         },
+        nightly=True,
+    ),
+    "gemma2-heads-of-64": Case(  # on tensor cores
+        "gemma2",
+        {"head_dim": 64, "sliding_window": 19, "attn_logit_softcapping": 2.0},
         nightly=True,
     ),
     "gemma4": Case(

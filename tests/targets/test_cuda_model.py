@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # half a minute each
         ("llama", "q0f16"),
         ("qwen3", "q4f16_1"),
         ("llama-mha-biases", "q4f16_1"),
+        ("llama-heads-of-64", "q4f16_1"),
+        ("gemma2-heads-of-64", "q0f16"),
     ],
 )
 def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
