@@ -43,11 +43,14 @@ LARGE = (
     ("llama-3.1-8b", "q0f16"),
 )
 FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
-KERNEL_TESTS = (
-    "device_kernels paged_attention fused_linear qkv_attention candidates activations "
-    "tensor_core_linear tensor_core_attention"
-).split()
-KERNEL_NAMES = "vulkan or tensor_core"
+KERNEL_RUNS = (  # tests, and which of them
+    (
+        "device_kernels paged_attention fused_linear qkv_attention candidates activations "
+        "tensor_core_linear tensor_core_attention",
+        ("-k", "vulkan or tensor_core"),
+    ),
+    ("tensor_core_attention", ("-m", "nightly", "-k", "row_alone or any_pieces")),
+)
 
 
 def _site(out: Path, device: str, python: str) -> None:
@@ -85,10 +88,11 @@ def _site(out: Path, device: str, python: str) -> None:
 
 def _kernels(out: Path, target: str) -> None:
     """Every kernel that tests run on this machine's Vulkan device, or emulate for CUDA alone."""
-    tests = [f"tests/targets/test_{name}.py" for name in KERNEL_TESTS]
-    command = [sys.executable, "-m", "pytest", "-q", "-k", KERNEL_NAMES, *tests]
-    command += ["--record-kernels", str(out), "--record-target", target]
-    subprocess.run(command, cwd=ROOT, check=True)
+    for names, chosen in KERNEL_RUNS:
+        tests = [f"tests/targets/test_{name}.py" for name in names.split()]
+        command = [sys.executable, "-m", "pytest", "-q", *chosen, *tests]
+        command += ["--record-kernels", str(out), "--record-target", target]
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 def _large(out: Path, target: str) -> None:

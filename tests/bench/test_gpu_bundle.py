@@ -36,8 +36,7 @@ def results(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle, "CASES", ["llama"])
         patch.setattr(bundle, "FLOATS", ["qwen3"])
-        patch.setattr(bundle, "KERNEL_TESTS", ["device_kernels"])
-        patch.setattr(bundle, "KERNEL_NAMES", "vulkan and norms")
+        patch.setattr(bundle, "KERNEL_RUNS", [("device_kernels", ("-k", "vulkan and norms"))])
         patch.setattr(bundle, "LARGE", [("tiny", "q4f16_1")])
         patch.setitem(shapes.SHAPES, "tiny", TINY)
         for name, value in {"BATCHES": (1, 4), "CONTEXT": 24, "PREFILL": 32}.items():

@@ -1,0 +1,40 @@
+"""Kernels as the bundle for GPUs records them, replayed: what is in it, and that it is right."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.gpu import bundle, replay
+
+from wherry.targets import cuda_toolchain
+
+from ..support import cuda, recording
+from . import test_tensor_core_attention as attention
+from .test_cuda import nvcc as nvcc
+
+pytestmark = [pytest.mark.gpu, pytest.mark.nightly]
+
+
+def test_attention_on_tensor_cores(monkeypatch, nvcc, tmp_path, make_batch):
+    """Rows in one block, in tiles and in splits: all its launches have numbers that are known."""
+    monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+    monkeypatch.setattr(recording, "_recorder", recording.Recorder(tmp_path, "cuda:sm_80"))
+    kernel = attention.OnTensorCores("heads of 80")
+    attention.test_a_row_alone(kernel, make_batch)
+    attention.test_a_prompt_in_any_pieces(kernel, make_batch)
+    (folder,) = tmp_path.iterdir()
+    calls = [dict(np.load(path)) for path in sorted(folder.glob("*.npz"))]
+    assert [(len(call["in0"]), len(call["in2"]) - 1) for call in calls] == [(1, 1), (68, 3)]
+    monkeypatch.setattr(replay, "_open_runtime", lambda device: None)
+    with cuda.loaded_by_emulator():
+        found = replay.kernel(folder, "cuda")
+    assert found == {"ok": True, "worst": 0.0, "wrong": []}
+    assert "test" in json.loads((folder / "kernel.json").read_text())
+
+
+def test_the_bundle_has_it():
+    names, chosen = zip(*bundle.KERNEL_RUNS, strict=True)
+    assert all("tensor_core_attention" in name for name in names)
+    assert any("nightly" in options for options in chosen)
