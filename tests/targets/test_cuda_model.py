@@ -27,10 +27,18 @@ pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # half a minute each
 )
 def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
     """Logarithms as transformers has them, and the same bits in a batch; as with a GPU."""
-    monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+    sources = []
+
+    def kept(code, codes, nvcc):
+        sources.append(code)
+        return code
+
+    monkeypatch.setattr(cuda_toolchain, "compile_cuda", kept)
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("wherry.runtime.load.loading.open_runtime", lambda kind: None)
     record_models(tmp_path, "cuda:sm_80", [name], quant)
+    (source,) = sources
+    assert (b" wherry::attend_rows<" in source) == ("heads-of-64" in name)
     folder = tmp_path / f"{name}-{quant}"
     cuda.device()
     with cuda.loaded_by_emulator():
