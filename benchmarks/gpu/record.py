@@ -22,7 +22,7 @@ from wherry.quant.scheme import find as find_scheme
 
 LENGTH = 70  # tokens: several pages, beyond the windows of the families
 LIMITS = Limits(context=128, max_batch=4, prefill_chunk=64)
-BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, "q4f16_1": 3e-2, "q0f16": 3e-2}  # of a logarithm
+BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, **dict.fromkeys(("q4f16_1", "q8f16_1", "q0f16"), 3e-2)}
 
 
 def record_models(out: Path, target: str, names: Iterable[str], quant: str) -> None:

@@ -17,7 +17,8 @@ from .test_tensor_core_linear import numpy_layout
 
 linear = import_module("wherry.targets.kernels.gpu.tensor_cores.linear")
 WAIT, BARRIER = "wait_for_copies<kStages - 2>();", "__syncthreads();"
-FEW, MANY, LANES = 2, 9, "if (lane < 16) "
+WIDTH = "  constexpr int kWidth"
+FEW, MANY, LANES = 2, 9, "if (threadIdx.x % 32 < 16) "
 SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
 PLAN = Plan(few=((FEW, Few(1, 1)),), many=Many(2, 1, 2, 3), slices=4)
 BOTH = (FEW, MANY)
@@ -26,7 +27,7 @@ MISTAKES = {  # what is written in the place of what, and with how many rows tha
     "nobody waits for copies": (WAIT, "", (MANY,)),
     "copies are waited for too late": (WAIT, "wait_for_copies<kStages - 1>();", (MANY,)),
     "no barrier after the copies": (f"{WAIT}\n      {BARRIER}", WAIT, (MANY,)),
-    "no barrier before the sums": (f"  {BARRIER}\n  auto total", "  auto total", (FEW,)),
+    "no barrier before the sums": (f"  {BARRIER}\n{WIDTH}", WIDTH, (FEW,)),
     "a barrier for some": (f"{WAIT}\n      {BARRIER}", f"{WAIT} {LANES}{BARRIER}", (MANY,)),
     "a multiplication by some": (
         "              multiply_add",

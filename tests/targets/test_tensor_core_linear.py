@@ -37,22 +37,32 @@ def numpy_layout(stored, n, k, scheme):
         values = np.where(there, stored[0].view("uint16")[row, column], 0).astype("uint32")
         return (values.reshape(-1, 2) << np.array([0, 16], "uint32")).sum(-1, dtype="uint32")
     words, scales = stored
-    nibbles = words[row, column // 8] >> (column % 8 * 4).astype("uint32") & 15
-    nibbles = np.where(there, nibbles, 7).astype("uint32") << (4 * (pair + 4 * odd)).astype(
-        "uint32"
-    )
-    packed = nibbles.reshape(tiles, chunks, 4, 32, 8).sum(-1, dtype="uint32")
+    bits = int(scheme[1:])
+    each, place = (8, pair + 4 * odd) if bits == 4 else (4, pair % 2 + 2 * odd)
+    numbers = words[row, column // each] >> (column % each * bits).astype("uint32") & 2**bits - 1
+    numbers = np.where(there, numbers, 2 ** (bits - 1) - 1).astype("uint32")
+    numbers = numbers << (bits * place).astype("uint32")
+    if bits == 4:
+        packed = numbers.reshape(tiles, chunks, 4, 32, 8).sum(-1, dtype="uint32")
+        packed = packed.transpose(0, 1, 3, 2)
+    else:
+        packed = numbers.reshape(tiles, chunks, 2, 2, 32, 2, 4).sum(-1, dtype="uint32")
+        packed = packed.transpose(0, 1, 2, 4, 3, 5)
     tile, chunk, row, group, half = np.indices((tiles, chunks, 8, 2, 2)).reshape(5, -1)
     row = tile * 16 + row + half * 8
     bits = scales.view("uint16")[np.minimum(row, n - 1), chunk * 2 + group]
     bits = np.where(row < n, bits, 0).astype("uint32") << (16 * half).astype("uint32")
     pairs = bits.reshape(-1, 2).sum(-1, dtype="uint32")
-    return np.concatenate([packed.transpose(0, 1, 3, 2).ravel(), pairs])
+    return np.concatenate([packed.ravel(), pairs])
 
 
 @pytest.mark.parametrize(
     ("scheme", "scale_dtype"),
-    [("q4", "float16"), pytest.param("f16", None, marks=pytest.mark.nightly)],
+    [
+        ("q4", "float16"),
+        ("q8", "float16"),
+        pytest.param("f16", None, marks=pytest.mark.nightly),
+    ],
 )
 def test_weights_and_the_embedding_that_shares_them(build, scheme, scale_dtype):
     n, k = 40, 192  # the last row tile has 8 rows
@@ -69,7 +79,7 @@ def test_weights_and_the_embedding_that_shares_them(build, scheme, scale_dtype):
 
 def by_float16(scheme, weight):
     """The weight that is multiplied by."""
-    return weight.astype("float16").astype("float64") if scheme == "q4" else weight
+    return weight.astype("float16").astype("float64") if scheme != "f16" else weight
 
 
 CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual, dtypes of x and y
@@ -78,9 +88,11 @@ CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual, dtypes of x a
     "floats, residual": (90, 320, "f16", None, False, False, True, HALF, SINGLE),
     "floats, gate": (2 * 16, 64, "f16", None, False, True, False, SINGLE, HALF),
     "4 bits, residual": (300, 576, "q4", "float16", False, False, True, HALF, SINGLE),
+    "8 bits, norm and gate": (2 * 32, 576, "q8", "float16", True, True, False, SINGLE, HALF),
+    "8 bits, residual": (90, 320, "q8", "float16", False, False, True, HALF, SINGLE),
     "floats, norm": (33, 704, "f16", None, True, False, False, SINGLE, HALF),
 }
-BY_NIGHT = ("floats, gate", "4 bits, residual", "floats, norm")
+BY_NIGHT = ("floats, gate", "4 bits, residual", "floats, norm", "8 bits, residual")
 # Of the root mean square of y: what float16 costs, and what is left where all of it is known.
 BOUND = {SINGLE: 4e-4, HALF: 6e-4}
 REST = {SINGLE: 2e-6, HALF: 4e-4}
@@ -116,7 +128,7 @@ def test_fused_linear(build, case):
     stored, weight = portable(rng, n, k, scheme, scale_dtype)
     packed = numpy_layout(stored, n, k, scheme)
     x = rng.standard_normal((ROWS, k)).astype(x_dtype)
-    norm = rng.uniform(0.5, 2, k).astype("float32")
+    norm = rng.uniform(0.5, 2, k).astype("float32") / (16 if scheme == "q8" else 1)  # y is finite
     r = rng.standard_normal((ROWS, spec.width)).astype("float32")
     ((shape, _),) = kernel.scratch
 
@@ -166,7 +178,8 @@ def test_what_has_tensor_cores():
     for change, whether in (
         ({}, True),
         ({"scale_dtype": "float32"}, False),
-        ({"scheme": "q8"}, False),
+        ({"scheme": "q8"}, True),
+        ({"scheme": "q8", "scale_dtype": "float32"}, False),
         ({"scheme": "f32", "scale_dtype": None}, False),
         ({"scheme": "f16", "scale_dtype": None}, True),
         ({"in_features": 96}, False),

@@ -85,6 +85,17 @@ def _integers(words: list[Any], bits: int) -> list[Any]:
     return [number(word, shift) for word in words for shift in range(0, 32, bits)]
 
 
+class OfExpert:
+    """A tensor [E, rows, columns] as the matrix of one expert."""
+
+    def __init__(self, buffer: Any, expert: Any) -> None:
+        self.buffer, self.expert = buffer, expert
+        self.dtype = buffer.dtype
+
+    def __getitem__(self, index: tuple[Any, Any]) -> Any:
+        return self.buffer[(self.expert, *index)]
+
+
 def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
     """Shape and dtype of each portable tensor; see LinearSpec."""
     n, k = spec.out_features, spec.in_features

@@ -49,11 +49,19 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     if spec.scheme == "f16":
         at = e.let(((piece * layout.STEPS + step) * layout.LANES + lane) * 4 + half)
         return [_half(packed[at + 2 * (i // 2)], i % 2 * 16) for i in range(4)]
-    word = e.let(packed[(piece * layout.LANES + lane) * layout.STEPS + step])
-    own = e.let(T.shift_right(word, T.Cast("uint32", half * 4)))
     scales = packed[layout.scales_at(spec) + piece * layout.ROWS + e.div(lane, 2)]
     scale = e.let(_half(scales, T.Cast("uint32", half * 16)))
-    return [_number(own, i // 2 * 2 + i % 2 * 4) * scale for i in range(4)]
+    if spec.scheme == "q8":
+        at = e.let((((piece * 2 + e.div(step, 2)) * layout.LANES + lane) * 2 + e.mod(step, 2)) * 2)
+        words = [_behind(packed[at + pair], half * 8) for pair in range(2)]
+        return [_number(8, words[i // 2], i % 2 * 2) * scale for i in range(4)]
+    word = _behind(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
+    return [_number(4, word, i // 2 * 2 + i % 2 * 4) * scale for i in range(4)]
+
+
+def _behind(word: Any, bits: Any) -> Any:
+    """Emit the word without so many of its low bits."""
+    return e.let(T.shift_right(word, T.Cast("uint32", bits)))
 
 
 def _half(word: Any, shift: Any) -> Any:
@@ -63,6 +71,6 @@ def _half(word: Any, shift: Any) -> Any:
     return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))
 
 
-def _number(word: Any, nibble: int) -> Any:
-    value = T.bitwise_and(T.shift_right(word, T.uint32(4 * nibble)), T.uint32(15))
-    return T.Cast("float32", T.Cast("int32", value) - ZEROS[4])
+def _number(bits: int, word: Any, place: int) -> Any:
+    value = T.bitwise_and(T.shift_right(word, T.uint32(bits * place)), T.uint32(2**bits - 1))
+    return T.Cast("float32", T.Cast("int32", value) - ZEROS[bits])

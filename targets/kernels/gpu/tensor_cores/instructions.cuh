@@ -6,7 +6,7 @@
 
 namespace wherry {
 
-using Word = unsigned int;  // two float16, or eight numbers of 4 bits
+using Word = unsigned int;  // two float16, or numbers of 8 or 4 bits
 
 struct Half {  // a float16 in memory
   unsigned short bits;
@@ -89,6 +89,20 @@ __device__ __forceinline__ Word low_halves(Word a, Word b) {
 __device__ __forceinline__ Word high_halves(Word a, Word b) {
   Word both;
   asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(both) : "r"(a), "r"(b));
+  return both;
+}
+
+// Bytes 0 and 2 of a word, or 1 and 3, each below the same byte of `above`: two integers of 16
+// bits.
+__device__ __forceinline__ Word even_bytes(Word a, Word above) {
+  Word both;
+  asm("prmt.b32 %0, %1, %2, 0x7250;" : "=r"(both) : "r"(a), "r"(above));
+  return both;
+}
+
+__device__ __forceinline__ Word odd_bytes(Word a, Word above) {
+  Word both;
+  asm("prmt.b32 %0, %1, %2, 0x7351;" : "=r"(both) : "r"(a), "r"(above));
   return both;
 }
 

@@ -6,18 +6,23 @@ columns. A chunk of a row tile is four multiplications of 16 columns each. Lane 
 of a chunk lie side by side in a row of x, and in one group of 32 with its scale. Which columns a
 lane has is free, as long as x has the same. The order, in uint32, all in one tensor:
 
-    q4   words  [tiles, chunks, lane, step]    eight numbers of 4 bits
-         scales [tiles, chunks, lane / 2]      those of rows r and r + 8, float16
-    f16  words  [tiles, chunks, step, lane, 4] two numbers each
+    q4   words  [tiles, chunks, lane, step]            eight numbers of 4 bits
+         scales [tiles, chunks, lane / 2]              those of rows r and r + 8, float16
+    q8   words  [tiles, chunks, step / 2, lane, 2, 2]  four numbers of 8 bits; scales as q4
+    f16  words  [tiles, chunks, step, lane, 4]         two numbers each
 
 Of the four pairs (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same), pair i is word i in float16; in 4 bits its numbers are nibbles i and i + 4,
-from where two operations make two float16 of them.
+in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2, from where a few operations make two float16 of
+them.
+
+Weights of experts [E, N, K] lie as those of one of E times as many row tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -25,19 +30,21 @@ from tvm.tirx import PrimFunc
 
 from ...specs import LinearSpec
 from .. import emit as e
-from ..weights import stored_parameters
+from ..weights import ZEROS, OfExpert, stored_shapes
 
 ROWS = 16  # of a row tile
 CHUNK = 64  # columns
 STEPS = 4  # of a chunk
 LANES = 32  # of a warp
 _THREADS = LANES * STEPS
-_NIBBLE, _ZEROS = 15, 0x77777777  # eight numbers that stand for 0
+_WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}  # of a chunk of a row tile
 
 
 def fits(spec: LinearSpec) -> bool:
     """Whether there is a layout for a weight."""
-    float16 = spec.scheme == "f16" or (spec.scheme == "q4" and spec.scale_dtype == "float16")
+    float16 = spec.scheme == "f16" or (
+        spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16"
+    )
     return float16 and spec.in_features % CHUNK == 0
 
 
@@ -51,86 +58,142 @@ def chunks(spec: LinearSpec) -> int:
     return spec.in_features // CHUNK
 
 
-def scales_at(spec: LinearSpec) -> int:
-    """Where the scales of 4-bit weights begin, in uint32."""
-    return tiles(spec) * chunks(spec) * LANES * STEPS
+def scales_at(spec: LinearSpec, experts: int = 1) -> int:
+    """Where the scales of integers begin, in uint32."""
+    return experts * tiles(spec) * chunks(spec) * _WORDS[spec.scheme]
 
 
-def size(spec: LinearSpec) -> int:
+def size(spec: LinearSpec, experts: int = 1) -> int:
     """Of the packed tensor, in uint32."""
-    pieces = tiles(spec) * chunks(spec)
-    return pieces * LANES * STEPS * 4 if spec.scheme == "f16" else pieces * (LANES * STEPS + ROWS)
+    scales = 0 if spec.scheme == "f16" else ROWS * experts * tiles(spec) * chunks(spec)
+    return scales_at(spec, experts) + scales
 
 
-def pack(spec: LinearSpec) -> PrimFunc:
-    """(*stored, packed uint32 [size])."""
-    parameters = stored_parameters(spec)
+def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
+    """(*stored, packed uint32 [size]); `experts`: how many, if the stored tensors are theirs."""
+    axis = () if experts is None else (experts,)
+    stored = [
+        (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
+    ]
+    count, of_each = experts or 1, tiles(spec)
+    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}[spec.scheme]
+    packed: e.Parameter = ("packed", (size(spec, count),), "uint32")
 
     def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
-        stored = [b[name] for name, _, _ in parameters]
-        place = _pack_q4 if spec.scheme == "q4" else _pack_f16
-        e.launch(
-            (chunks(spec), tiles(spec)),
-            _THREADS,
-            lambda chunk, tile, thread: place(spec, stored, b["packed"], chunk, tile, thread),
-        )
+        def block(tile: Any, chunk: Any, thread: Any) -> None:
+            own = [b[name] for name, _, _ in stored]
+            if experts is not None:
+                expert = e.let(e.div(tile, of_each))
+                own = [OfExpert(tensor, expert) for tensor in own]
+            place(_Chunk(spec, own, b["packed"], tile, chunk, count), thread)
 
-    func = e.prim_func([*parameters, ("packed", (size(spec),), "uint32")], emit)
-    return func
+        e.launch((count * of_each, chunks(spec)), _THREADS, block)
 
-
-def _rows_of(spec: LinearSpec, tile: Any, row: Any) -> Sequence[tuple[Any, Any]]:
-    """Rows r and r + 8 of a tile: whether there is one, and one that is there."""
-    own = [tile * ROWS + row + half for half in (0, ROWS // 2)]
-    last = spec.out_features - 1
-    return [(at <= last, e.let(T.min(at, last))) for at in own]
+    return e.prim_func([*stored, packed], emit)
 
 
-def _pack_q4(
-    spec: LinearSpec, stored: list[Any], packed: Any, chunk: Any, tile: Any, thread: Any
-) -> None:
-    words, scales = stored
-    piece = tile * chunks(spec) + chunk
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk of a row tile while it is packed."""
+
+    spec: LinearSpec
+    stored: list[Any]  # matrices
+    packed: Any
+    tile: Any  # of all experts
+    chunk: Any
+    experts: int
+
+    @property
+    def place(self) -> Any:
+        """Among all chunks of all row tiles."""
+        wide = size(self.spec, self.experts) >= 2**31  # addresses have 32 bits if they can
+        tile = T.Cast("int64", self.tile) if wide else self.tile
+        return tile * chunks(self.spec) + self.chunk
+
+    def rows_of(self, row: Any) -> Sequence[tuple[Any, Any]]:
+        """Rows r and r + 8 of the tile: whether there is one, and one that is there."""
+        tile = e.mod(self.tile, tiles(self.spec))
+        own = [tile * ROWS + row + half for half in (0, ROWS // 2)]
+        last = self.spec.out_features - 1
+        return [(at <= last, e.let(T.min(at, last))) for at in own]
+
+    def store(self, value: Any, at: Any) -> None:
+        """Emit the store of a word."""
+        T.buffer_store(self.packed, value, [at])
+
+    def store_scales(self, thread: Any) -> None:
+        """Emit the store of all scales of the chunk."""
+        scales = self.stored[1]
+
+        def store() -> None:
+            group = self.chunk * 2 + e.mod(thread, 2)
+            pair = [
+                T.Select(there, _bits(scales[row, group]), T.uint32(0))
+                for there, row in self.rows_of(e.div(thread, 2))
+            ]
+            at = scales_at(self.spec, self.experts) + self.place * ROWS + thread
+            self.store(_joined(*pair), at)
+
+        e.when(thread < ROWS, store)
+
+
+def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
+    """Some neighbouring numbers of a word, from `first` on, each to its place in another."""
+    mask = 2**bits - 1
+    total: Any = T.uint32(0)
+    for i, place in enumerate(places):
+        number = T.bitwise_and(T.shift_right(word, T.uint32(bits * (first + i))), T.uint32(mask))
+        total = T.bitwise_or(total, T.shift_left(number, T.uint32(bits * place)))
+    return total
+
+
+def _zeros(bits: int) -> Any:
+    """A word of numbers that stand for 0."""
+    return T.uint32(sum(ZEROS[bits] << at for at in range(0, 32, bits)))
+
+
+def _pack_q4(own: _Chunk, thread: Any) -> None:
     lane, step = e.let(e.div(thread, STEPS)), e.let(e.mod(thread, STEPS))
     column = e.mod(lane, 4)
-    word = chunk * (CHUNK // 8) + column * 2 + e.div(step, 2)
+    word = own.chunk * (CHUNK // 8) + column * 2 + e.div(step, 2)
     shift = T.Cast("uint32", e.mod(step, 2) * 16)
     total: Any = T.uint32(0)
-    for half, (there, row) in enumerate(_rows_of(spec, tile, e.div(lane, 4))):
-        four = e.let(T.shift_right(T.Select(there, words[row, word], T.uint32(_ZEROS)), shift))
-        for i in range(4):  # columns
-            nibble = T.bitwise_and(T.shift_right(four, T.uint32(4 * i)), T.uint32(_NIBBLE))
-            place = half + i // 2 * 2 + i % 2 * 4
-            total = T.bitwise_or(total, T.shift_left(nibble, T.uint32(4 * place)))
-    T.buffer_store(packed, total, [piece * _THREADS + thread])
-
-    def store_scales() -> None:
-        group = chunk * 2 + e.mod(thread, 2)
-        pair = [
-            T.Select(there, _bits(scales[row, group]), T.uint32(0))
-            for there, row in _rows_of(spec, tile, e.div(thread, 2))
-        ]
-        at = scales_at(spec) + piece * ROWS + thread
-        T.buffer_store(packed, _joined(*pair), [at])
-
-    e.when(thread < ROWS, store_scales)
+    for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
+        four = T.shift_right(T.Select(there, own.stored[0][row, word], _zeros(4)), shift)
+        places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]  # of columns
+        total = T.bitwise_or(total, _integers(4, e.let(four), places))
+    own.store(total, own.place * _THREADS + thread)
+    own.store_scales(thread)
 
 
-def _pack_f16(
-    spec: LinearSpec, stored: list[Any], packed: Any, chunk: Any, tile: Any, thread: Any
-) -> None:
-    (weight,) = stored
-    piece = tile * chunks(spec) + chunk
+def _pack_q8(own: _Chunk, thread: Any) -> None:
+    lane, step = e.let(e.mod(e.div(thread, 2), LANES)), e.let(_step_q8(thread))
+    word = own.chunk * (CHUNK // 4) + e.mod(lane, 4) * 4 + step
+    four = [
+        e.let(T.Select(there, own.stored[0][row, word], _zeros(8)))
+        for there, row in own.rows_of(e.div(lane, 4))
+    ]
+    at = e.let((own.place * _THREADS + thread) * 2)
+    for pair in range(2):  # of columns
+        parts = [_integers(8, w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
+        own.store(T.bitwise_or(*parts), at + pair)
+    own.store_scales(thread)
+
+
+def _step_q8(thread: Any) -> Any:
+    return e.div(thread, 2 * LANES) * 2 + e.mod(thread, 2)
+
+
+def _pack_f16(own: _Chunk, thread: Any) -> None:
     step, lane = e.let(e.div(thread, LANES)), e.let(e.mod(thread, LANES))
-    first = chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4
-    for half, (there, row) in enumerate(_rows_of(spec, tile, e.div(lane, 4))):
+    first = own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4
+    for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
         for i in range(2):
             pair = [
-                T.Select(there, _bits(weight[row, first + 2 * i + j]), T.uint32(0))
+                T.Select(there, _bits(own.stored[0][row, first + 2 * i + j]), T.uint32(0))
                 for j in range(2)
             ]
-            at = (piece * _THREADS + thread) * 4 + 2 * i + half
-            T.buffer_store(packed, _joined(*pair), [at])
+            own.store(_joined(*pair), (own.place * _THREADS + thread) * 4 + 2 * i + half)
 
 
 def _bits(half: Any) -> Any:

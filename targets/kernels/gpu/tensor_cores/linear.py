@@ -1,6 +1,6 @@
 """y = x W^T on tensor cores, with what stands before and after it.
 
-x is rounded to float16, and so is a 4-bit weight times its scale; products are exact, sums float32.
+x is rounded to float16, and so is an integer times its scale; products are exact, sums float32.
 Of the root mean square of y the error is up to 4e-4, half of it for float16 weights: what float16
 in memory costs, once more. Every kernel adds in one order, which K alone gives: a row has the same
 bits in a batch of any size. What does not fit stays with `gpu/linear.py`.
@@ -20,7 +20,7 @@ from . import layout
 from .call import FLOATS, call, joined, shared, templated
 from .plan import PREPARE_THREADS, TOKENS, Few, Many, Plan
 
-_STORED = {"q4": "Q4", "f16": "F16"}
+STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
 
 
 def source() -> str:
@@ -149,7 +149,7 @@ class _Linear:
 
 
 def _weight(spec: FusedLinearSpec) -> tuple[Any, ...]:
-    return f"wherry::{_STORED[spec.scheme]}", spec.out_features, spec.in_features
+    return f"wherry::{STORED[spec.scheme]}", spec.out_features, spec.in_features
 
 
 def _result(spec: FusedLinearSpec) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from .layout import CHUNK, ROWS
 
 TOKENS = 8  # of a token tile: of one multiplication
 PREPARE_THREADS = 256
-_MOST_SLICES = 8
+MOST_SLICES = 8
 _SHARED_BYTES = 49152  # of a block, on every device
 # Blocks that keep a device busy with prompts: from so many on `Many` takes over from `Few`.
 _ENOUGH_BLOCKS = 96
@@ -30,12 +30,15 @@ class Few:
 
     def shared_bytes(self, spec: FusedLinearSpec, slices: int) -> int:
         """Sums of the slices, and the row."""
-        sums = slices * self.row_tiles * self.token_tiles * ROWS * TOKENS * 4
-        return sums + (spec.in_features * 2 if self.normed else 0)
+        return self.sums_bytes(slices) + (spec.in_features * 2 if self.normed else 0)
+
+    def sums_bytes(self, slices: int) -> int:
+        """Sums of the slices."""
+        return slices * self.row_tiles * self.token_tiles * ROWS * TOKENS * 4
 
     def can_norm(self, spec: FusedLinearSpec, slices: int) -> bool:
         """Whether a block has the threads and the memory to normalise the row."""
-        if spec.norm_eps is None or spec.x_dtype != "float32" or slices < _MOST_SLICES:
+        if spec.norm_eps is None or spec.x_dtype != "float32" or slices < MOST_SLICES:
             return False
         return self.shared_bytes(spec, slices) <= _SHARED_BYTES
 
@@ -70,7 +73,7 @@ class Plan:
         rows_a_block = many.warps * many.row_tiles * ROWS
         across = -(-spec.out_features // rows_a_block)
         most_few = many.token_tiles * TOKENS * (-(-_ENOUGH_BLOCKS // across) - 1)
-        slices = min(_MOST_SLICES, spec.in_features // CHUNK)
+        slices = min(MOST_SLICES, spec.in_features // CHUNK)
         ahead = 8 // row_tiles  # so that two blocks share the registers of a multiprocessor
         one = Few(row_tiles, 1, ahead, normed=True)
         few = (

@@ -18,7 +18,7 @@ __device__ __forceinline__ int first_chunk(int k, int slice) {
   return slice * (k / kChunk) / slices(k);
 }
 
-struct Piece {  // what a lane loads at a time
+struct Piece {  // what a lane loads at a time, of a chunk kPieces
   uint4 words;
   Word scales;
 };
@@ -58,6 +58,39 @@ struct Q4 {
     a[1] = times(times_plus((w & next) | magic, sixteenth, shifted), lower_row);
     a[2] = times(minus(((w >> 8) & low) | magic, zero), row);
     a[3] = times(times_plus(((w >> 8) & next) | magic, sixteenth, shifted), lower_row);
+  }
+};
+
+// 8 bits, scales as `Q4`. A lane's piece is its part of two steps: two words each, and the scales.
+template <int kN, int kK>
+struct Q8 {
+  static constexpr int kPieces = 2;
+  static constexpr int kTiles = divided_up(kN, kRows);
+  static constexpr int kChunks = kK / kChunk;
+  const uint4* words;
+  const Word* scales;
+
+  __device__ __forceinline__ Q8(const void* packed, int lane)
+      : words(static_cast<const uint4*>(packed) + lane),
+        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 256 + lane / 2) {}
+
+  __device__ __forceinline__ Piece load(int tile, int chunk, int piece) const {
+    const size_t at = size_t(tile) * kChunks + chunk;
+    return {load_once(words + (at * kPieces + piece) * 32), load_once(scales + at * 16)};
+  }
+
+  // Each (number - 127) * scale, rounded once.
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word w[2] = {step % 2 ? piece.words.z : piece.words.x,
+                       step % 2 ? piece.words.w : piece.words.y};
+    const Word magic = 0x64006400u, zero = 0x647f647fu;  // 1024; 1024 + 127
+    const Word row = (piece.scales & 0xffffu) * 0x10001u,
+               lower_row = (piece.scales >> 16) * 0x10001u;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      a[2 * i] = times(minus(even_bytes(w[i], magic), zero), row);
+      a[2 * i + 1] = times(minus(odd_bytes(w[i], magic), zero), lower_row);
+    }
   }
 };
 

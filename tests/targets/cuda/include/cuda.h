@@ -91,6 +91,8 @@ inline Word nearest_halves(float low, float high) {
   return nearest_half(low) | Word{nearest_half(high)} << 16;
 }
 inline Word low_halves(Word a, Word b) { return (a & 0xffffu) | b << 16; }
+inline Word even_bytes(Word a, Word above) { return (a & 0x00ff00ffu) | (above & 0xff00ff00u); }
+inline Word odd_bytes(Word a, Word above) { return even_bytes(a >> 8, above); }
 inline Word high_halves(Word a, Word b) { return a >> 16 | (b & 0xffff0000u); }
 
 template <class F>
