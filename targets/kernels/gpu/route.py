@@ -1,4 +1,4 @@
-"""The choice of experts on GPUs: a block a row; then one block sorts all slots by expert.
+"""The choice of experts on GPUs: a block a row; then a block an expert, which finds its slots.
 
 An expert is chosen if fewer than K have a higher score. Every thread that wants a sum or a maximum
 over experts goes through all of them, in ascending order: there are some hundreds in shared memory,
@@ -19,11 +19,21 @@ from .limits import GpuLimits
 
 LEAST = -3.0e38  # below every score
 SORTED_FROM = 4  # slots an expert: with fewer no kernel reads the order, see `experts`
+_SORT_THREADS = 128
 
 
 def few_slots(n: Any, experts: int, top_k: int) -> Any:
     """Whether each slot goes to blocks of its own: experts have few rows, or there are few."""
     return n * top_k <= max(SORTED_FROM * experts, 8 * top_k)
+
+
+def few_slots_on_tensor_cores(n: Any, experts: int, top_k: int) -> Any:
+    """The same for `tensor_cores/experts`: weights that slots share are then read but once.
+
+    With a slot for each fourth expert an eighth of the weights is read twice, which takes as long
+    as the launches that it saves.
+    """
+    return n * top_k <= max(experts // SORTED_FROM, top_k)
 
 
 def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
@@ -42,9 +52,11 @@ def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         n = sizes["n"]
         e.launch((n,), threads, lambda row, t: _Row(spec, b, threads, row, t).emit())
+        few = few_slots_on_tensor_cores if limits.tensor_cores else few_slots
+        sorting = min(_SORT_THREADS, limits.threads_per_block)
         e.perhaps(
-            T.Not(few_slots(n, count, k)),
-            lambda: e.launch((1,), threads, lambda _, t: _sort(spec, b, threads, n, t)),
+            T.Not(few(n, count, k)),
+            lambda: e.launch((count,), sorting, lambda x, t: _sort(spec, b, sorting, n, x, t)),
         )
 
     return e.prim_func(parameters, emit)
@@ -209,38 +221,49 @@ class _Row:
         e.when(self.thread == 0, store)
 
 
-def _sort(spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, thread: Any) -> None:
-    """Emit starts and slots: a thread an expert, which goes through all slots twice."""
+def _sort(
+    spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, expert: Any, thread: Any
+) -> None:
+    """Emit starts[expert] and its slots, ascending: each thread goes through a part of all."""
     count, k = spec.experts, spec.top_k
-    counts, ids = e.shared((count,), "int32"), b["ids"]
+    found = e.shared((2 * threads,), "int32")  # of each thread: slots of experts before, its own
+    size = n * k
+    part = e.let(T.truncdiv(size + (threads - 1), T.int32(threads)))
+    first = e.let(thread * part)
+    own = e.let(T.max(T.min(size - first, part), 0))
 
-    def of(expert: Any, found: Callable[[Any], None]) -> None:
-        with T.serial(n) as i, T.serial(k) as j:
-            own = e.let(ids[i, j])
-            e.when(own == expert, lambda: found(i * k + j))
+    def each(visit: Callable[[Any, Any], None]) -> None:
+        with T.serial(own) as i:
+            slot = e.let(first + i)
+            visit(slot, e.let(b["ids"][e.div(slot, k), e.mod(slot, k)]))
 
-    def tally(expert: Any) -> None:
-        total = e.Variable(T.int32(0))
-        of(expert, lambda _: total.set(total.value + 1))
-        T.buffer_store(counts, total.value, [expert])
+    before, mine = e.Variable(T.int32(0)), e.Variable(T.int32(0))
 
-    e.over(count, threads, thread, tally)
+    def tally(_: Any, chosen: Any) -> None:
+        for total, counts in ((before, chosen < expert), (mine, chosen == expert)):
+            total.set(total.value + T.if_then_else(counts, T.int32(1), T.int32(0)))
+
+    each(tally)
+    T.buffer_store(found, before.value, [thread])
+    T.buffer_store(found, mine.value, [threads + thread])
     e.barrier()
+    start, place = e.Variable(T.int32(0)), e.Variable(T.int32(0))
+    with T.serial(threads) as j:
+        start.set(start.value + found[j])
+        others = e.let(found[threads + j])
+        place.set(place.value + T.if_then_else(j < thread, others, T.int32(0)))
+    place.set(place.value + start.value)
 
-    def deal(expert: Any) -> None:
-        place = e.Variable(T.int32(0))
-        with T.serial(count) as j:
-            place.set(place.value + T.if_then_else(j < expert, counts[j], T.int32(0)))
-        T.buffer_store(b["starts"], place.value, [expert])
-        e.when(
-            expert == count - 1,
-            lambda: T.buffer_store(b["starts"], place.value + counts[expert], [count]),
-        )
-
-        def put(slot: Any) -> None:
+    def put(slot: Any, chosen: Any) -> None:
+        def store() -> None:
             T.buffer_store(b["slots"], slot, [place.value])
             place.set(place.value + 1)
 
-        of(expert, put)
+        e.when(chosen == expert, store)
 
-    e.over(count, threads, thread, deal)
+    each(put)
+    e.when(thread == 0, lambda: T.buffer_store(b["starts"], start.value, [expert]))
+    e.when(  # the place of the last is behind all
+        T.And(thread == threads - 1, expert == count - 1),
+        lambda: T.buffer_store(b["starts"], place.value, [count]),
+    )
