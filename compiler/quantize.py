@@ -221,6 +221,8 @@ def expert_linear_reference(
         "combined": combined,
         "residual": False,
         "routed": routed,
+        "x_dtype": "float32",  # a target may keep them otherwise
+        "y_dtype": "float32",
     }
     return expert_linear(spec, scheme, _placeholders(scheme, *shape), dtype)
 

@@ -4,7 +4,9 @@
     y = R.add(r, h)
 
 Runs in the fuse phase, before FuseNorm. The target is asked for "expert_linear" with `residual`; if
-it has nothing, both stay.
+it has nothing, both stay. Where its kernel has a layout of its own for the weights, every linear of
+experts becomes a call of the kernel here, for NarrowActivations to see; what packs the weights is
+another call, as in FuseLinear.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tvm_ffi import structural_equal
 
 from wherry.tags import tag, tag_of
 
-from .kernels import Fused, Kernels, is_tir_call, rewritten, with_scratch
+from .kernels import Fused, Kernels, Packings, is_tir_call, rewritten, sizes_of, with_scratch
 from .uses import uses_of
 
 ADD = ir.Op.get("relax.add")
@@ -37,62 +39,89 @@ class FuseExperts:
         return rewritten(mod, _Rewriter(mod, self.kernels))
 
 
+class _Linear:
+    """A linear of experts in the function as it is written anew."""
+
+    def __init__(self, spec: dict[str, Any], args: list[relax.Expr]) -> None:
+        self.spec = spec
+        self.args = args  # x, what says whose weights, the stored weights
+
+
 @mutator
 class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
         self.kernels = kernels
-        self.answers: dict[str, tuple[ir.GlobalVar, Fused] | None] = {}  # by spec
+        self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
+        self.answers: dict[str, Any] = {}  # by spec
+        self.functions: dict[str, ir.GlobalVar] = {}  # the same
         self.uses: dict[relax.Var, int] = {}
+        self.packings = Packings(self.builder_)
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
         self.uses = uses_of(func)
         return super().visit_function_(func)
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        found = self._fused(binding.value)
-        if found is None:
+        call = binding.value
+        linear = self._linear(call)
+        added = isinstance(call, relax.Call) and call.op == ADD
+        value = self._added(call) if added else linear and self._packed(linear, call.ty_args[0])
+        if value is None:
             super().visit_var_binding_(binding)
-            return
-        value = self.builder_.normalize(found)
-        var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
-        self.builder_.emit_normalized(relax.VarBinding(var, value))
+            var = self.visit_expr(binding.var) if linear else None
+        else:
+            value = self.builder_.normalize(value)
+            var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+            self.builder_.emit_normalized(relax.VarBinding(var, value))
+        if linear and self.uses.get(binding.var, 0) == 1:
+            self.linears[var] = linear
 
-    def _fused(self, call: relax.Expr) -> relax.Expr | None:
-        if not isinstance(call, relax.Call) or call.op != ADD:
-            return None
-        for h, residual in (call.args[::-1], call.args):
-            if not isinstance(h, relax.Var) or self.uses.get(h, 0) != 1:
-                continue
-            before = self.visit_expr(h)
-            linear = self.lookup_binding(before) if isinstance(before, relax.Var) else None
-            spec = self._combined(linear)
-            if linear is None or spec is None or not structural_equal(residual.ty, h.ty):
-                continue
-            known = self._answer(json.dumps(spec | {"residual": True}, sort_keys=True))
-            if known is not None:
-                args = [*linear.args[1].fields, self.visit_expr(residual)]
-                sizes = {"n": h.ty.shape[0]}
-                return with_scratch(self.builder_, *known, args, h.ty, sizes)
-        return None
-
-    def _combined(self, call: relax.Expr | None) -> dict[str, Any] | None:
-        """The spec, if `call` adds up the experts of rows."""
-        if not isinstance(call, relax.Call) or not is_tir_call(call):
-            return None
-        tagged = tag_of(self.mod[call.args[0]])
+    def _linear(self, call: relax.Expr) -> _Linear | None:
+        tagged = tag_of(self.mod[call.args[0]]) if is_tir_call(call) else None
         if tagged is None or tagged[0] != OP:
             return None
-        spec: dict[str, Any] = json.loads(tagged[1])
-        return spec if spec["combined"] and not spec["residual"] else None
+        return _Linear(json.loads(tagged[1]), [self.visit_expr(a) for a in call.args[1].fields])
 
-    def _answer(self, spec: str) -> tuple[ir.GlobalVar, Fused] | None:
-        if spec not in self.answers:
-            kernel = self.kernels.kernel(OP, spec)
-            self.answers[spec] = (
-                None
-                if kernel is None
-                else (self.builder_.add_func(tag(kernel.compute, OP, json.loads(spec)), OP), kernel)
-            )
-        return self.answers[spec]
+    def _packed(self, linear: _Linear, ty: relax.TensorType) -> relax.Expr | None:
+        """The call of the target's kernel, if it has a layout of its own."""
+        kernel = self._answer(linear.spec)
+        if getattr(kernel, "scratch", None) is None or kernel.pack is None:
+            return None
+        return self._call(linear, kernel, [], ty)
+
+    def _added(self, call: relax.Call) -> relax.Expr | None:
+        left, right = (self.visit_expr(a) for a in call.args)
+        for h, residual in ((right, left), (left, right)):
+            linear = self.linears.get(h)
+            if linear is None or not linear.spec["combined"] or linear.spec["residual"]:
+                continue
+            if not structural_equal(residual.ty, h.ty):
+                continue
+            summed = _Linear(linear.spec | {"residual": True}, linear.args)
+            kernel = self._answer(summed.spec)
+            if kernel is not None:
+                return self._call(summed, kernel, [residual], h.ty)
+        return None
+
+    def _call(
+        self, linear: _Linear, kernel: Fused, more: list[relax.Expr], ty: relax.TensorType
+    ) -> relax.Expr:
+        spec = json.dumps(linear.spec, sort_keys=True)
+        if spec not in self.functions:
+            func = tag(kernel.compute, OP, linear.spec)
+            self.functions[spec] = self.builder_.add_func(func, OP)
+        args = linear.args
+        if kernel.pack is not None:
+            stored = args[kernel.inputs :]
+            args = [*args[: kernel.inputs], *self.packings.packed(kernel, stored)]
+        sizes = sizes_of(args[0], ty)
+        var = self.functions[spec]
+        return with_scratch(self.builder_, var, kernel, [*args, *more], ty, sizes)
+
+    def _answer(self, spec: dict[str, Any]) -> Any:
+        key = json.dumps(spec, sort_keys=True)
+        if key not in self.answers:
+            self.answers[key] = self.kernels.kernel(OP, key)
+        return self.answers[key]

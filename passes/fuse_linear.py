@@ -25,14 +25,13 @@ from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.tags import PACK, tag, tag_of
+from wherry.tags import tag, tag_of
 
-from .kernels import Fused, Kernels, is_tir_call, rewritten, with_scratch
+from .kernels import Fused, Kernels, Packings, is_tir_call, rewritten, with_scratch
 from .uses import uses_of
 
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
 ADD = ir.Op.get("relax.add")
-OPAQUE = 8  # TVM's kOpaque: not fused with anything
 
 
 @ir.transform.module_pass(opt_level=0, name="FuseLinear")
@@ -73,7 +72,7 @@ class _Rewriter(PyExprMutator):
         self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
         self.answers: dict[str, tuple[ir.GlobalVar, Fused] | None] = {}  # by spec
         self.uses: dict[relax.Var, int] = {}
-        self.packings: dict[tuple[relax.Expr, ...], relax.Expr] = {}  # by the stored weights
+        self.packings = Packings(self.builder_)
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
         self.uses = uses_of(func)
@@ -161,21 +160,8 @@ class _Rewriter(PyExprMutator):
         if known is None:
             return None
         var, kernel = known
-        args = linear.args(self._packed(kernel, linear.weights))
+        args = linear.args(self.packings.packed(kernel, linear.weights))
         return with_scratch(self.builder_, var, kernel, args, ty, {"m": ty.shape[0]})
-
-    def _packed(self, kernel: Fused, stored: list[relax.Expr]) -> list[relax.Expr]:
-        """The weights as `kernel` reads them."""
-        if kernel.pack is None:
-            return stored
-        assert kernel.packed, "a packing makes something"
-        key = tuple(stored)
-        if key not in self.packings:
-            ty = relax.TensorType(*kernel.packed)
-            func = kernel.pack.with_attrs({PACK: True, "op_pattern": OPAQUE})
-            var = self.builder_.add_func(func, "pack_linear")
-            self.packings[key] = self.builder_.emit(relax.call_tir(var, stored, out_ty=ty))
-        return [self.packings[key]]
 
     def _tagged(self, answer: Fused, spec: str) -> tirx.PrimFunc:
         """The kernel, for later passes to know what it computes."""

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator
 
+from wherry.tags import PACK
+
+OPAQUE = 8  # TVM's kOpaque: not fused with anything
 # A number, the name of a size of the call, or what is computed from these sizes.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
@@ -50,6 +53,10 @@ class Fused(Protocol):
     @property
     def packed(self) -> tuple[tuple[int, ...], str] | None:
         """Shape and dtype of what it reads in the place of a linear's stored weights."""
+
+    @property
+    def inputs(self) -> int:
+        """How many arguments come before these."""
 
     @property
     def pack(self) -> tirx.PrimFunc | None:
@@ -108,6 +115,36 @@ def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorT
         return sizes[size] if isinstance(size, str) else size
 
     return [relax.TensorType([*map(value, shape)], dtype) for shape, dtype in kernel.scratch]
+
+
+def sizes_of(x: relax.Expr, ty: relax.TensorType) -> dict[str, Any]:
+    """Sizes of a call whose first argument is `x`, and whose result has type `ty`."""
+    rows = ty.shape[0]
+    return {"n": rows, "m": rows, "x": x.ty.shape[0]}
+
+
+class Packings:
+    """Calls that pack weights for kernels with a layout of their own: one for each weight.
+
+    SelectKernels takes them out of the step.
+    """
+
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        self._builder = builder
+        self._known: dict[tuple[relax.Expr, ...], relax.Expr] = {}
+
+    def packed(self, kernel: Fused, stored: Sequence[relax.Expr]) -> list[relax.Expr]:
+        """The weights as `kernel` reads them."""
+        if kernel.pack is None:
+            return list(stored)
+        assert kernel.packed, "a packing makes something"
+        key = tuple(stored)
+        if key not in self._known:
+            func = kernel.pack.with_attrs({PACK: True, "op_pattern": OPAQUE})
+            var = self._builder.add_func(func, "pack_linear")
+            call = relax.call_tir(var, list(stored), out_ty=relax.TensorType(*kernel.packed))
+            self._known[key] = self._builder.emit(call)
+        return [self._known[key]]
 
 
 def rewritten(mod: IRModule, rewriter: PyExprMutator) -> IRModule:

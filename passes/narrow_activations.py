@@ -28,7 +28,8 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from wherry.tags import tag, tag_of
 
-from .kernels import Kernels, is_tir_call, rewritten, scratch_types
+from .kernels import Kernels, is_tir_call, rewritten, scratch_types, sizes_of
+from .schedule_rest import IS_SCHEDULED
 
 RESHAPE = ir.Op.get("relax.reshape")
 HALF = "float16"
@@ -46,6 +47,7 @@ class _Floats:
 
 KERNELS = {
     "fused_linear": _Floats(0, ("x_dtype",), ("y_dtype",)),
+    "expert_linear": _Floats(0, ("x_dtype",), ("y_dtype",)),
     "paged_attention": _Floats(1, ("qkv_dtype",), ("out_dtype",)),
     "qkv_attention": _Floats(
         1,
@@ -157,8 +159,8 @@ class _Rewriter(PyExprMutator):
         if narrow:
             types[floats.place] = relax.TensorType(types[floats.place].shape, HALF)
         first = len(types) - len(kernel.scratch)
-        if op == "fused_linear":  # its memory depends on the dtypes
-            types[first:] = scratch_types(kernel, {"m": types[0].shape[0]})
+        if op.endswith("linear"):  # its memory depends on the dtypes
+            types[first:] = scratch_types(kernel, sizes_of(args[0], types[0]))
         types[first:] = [
             relax.TensorType(ty.shape, dtype)
             for ty, (_, dtype) in zip(types[first:], kernel.scratch, strict=True)
@@ -182,6 +184,8 @@ def _kernel(mod: IRModule, expr: relax.Expr) -> tuple[str, dict[str, Any]] | Non
     tagged = tag_of(mod[expr.args[0]]) if is_tir_call(expr) else None
     if tagged is None or tagged[0] not in KERNELS:
         return None
+    if tagged[0] == "expert_linear" and IS_SCHEDULED not in mod[expr.args[0]].attrs:
+        return None  # a reference still
     return tagged[0], json.loads(tagged[1])
 
 

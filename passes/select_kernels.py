@@ -25,7 +25,7 @@ from tvm_ffi import structural_hash
 
 from wherry.tags import PACK, tag_of
 
-from .kernels import Fused, Kernels, Packed, is_tir_call, with_scratch
+from .kernels import Fused, Kernels, Packed, is_tir_call, sizes_of, with_scratch
 from .schedule_rest import IS_SCHEDULED
 
 PARAMS = "wherry.params"
@@ -129,13 +129,13 @@ class _Rewriter(PyExprMutator):
             return call
         if _wants_memory(answer):
             var = self.builder_.add_func(answer.compute, f"{name}_kernel")
-            rows = call.ty_args[0].shape[0]
-            if answer.pack is not None:  # a linear's: x, then the stored weights
+            if answer.pack is not None:
                 assert answer.packed, "a packing makes something"
                 how = _Computed(answer.pack, relax.TensorType(*answer.packed))
-                args[1:] = self._packed(args[1:], how).variables
-            sizes = {"n": rows, "m": rows}
-            return with_scratch(self.builder_, var, answer, args, call.ty_args[0], sizes)
+                args[answer.inputs :] = self._packed(args[answer.inputs :], how).variables
+            ty = call.ty_args[0]
+            sizes = sizes_of(args[0], ty)
+            return with_scratch(self.builder_, var, answer, args, ty, sizes)
         if isinstance(answer, tirx.PrimFunc):
             compute = answer
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .specs import FloatName, LinearSpec, Scheme, _check_positive, _Record
+from .specs import FloatName, LinearSpec, Scheme, _check_floats, _check_positive, _Record
 
 ScoreName = Literal["softmax", "sigmoid", "sparsemixer"]
 GateName = Literal["silu", "gelu_tanh", "clamped"]
@@ -65,7 +65,7 @@ class ExpertLinearSpec(_Record):
     (gpt-oss) is min(left, limit) * sigmoid(alpha * that) * (1 + clip(right, -limit, limit)).
     Not `combined`: x [n, d] -> [n * K, width]. Combined: x [n * K, d] -> [n, N], the sum of a row's
     slots times their weights. `routed` false: there is no choice, slot k has expert k, and K = E:
-    x [n * K, d] -> [n * K, N].
+    x [n * K, d] -> [n * K, N]. x and y may be kept in float16; all else is float32.
     """
 
     experts: int  # E
@@ -82,9 +82,12 @@ class ExpertLinearSpec(_Record):
     combined: bool = False
     residual: bool = False  # combined: a tensor of y's shape, after the weights, is added to y
     routed: bool = True
+    x_dtype: FloatName = "float32"
+    y_dtype: FloatName = "float32"
 
     def __post_init__(self) -> None:
         _check_positive(self, "experts", "top_k")
+        _check_floats(self, "x_dtype", "y_dtype")
         self.linear()
         if self.gate is not None and self.gate not in get_args(GateName):
             raise ValueError(f"gate {self.gate!r} is not one of {get_args(GateName)}")

@@ -21,8 +21,8 @@ from .specs import (
 )
 
 # An extent of memory that the caller provides: a number, the name of a size of the call, or what is
-# computed from all of them. A linear's call has m rows; an attention's n rows of r sequences, which
-# have p page ids.
+# computed from all of them. A linear's call has m rows, one of experts n, and its first argument x;
+# an attention's has n rows of r sequences, which have p page ids.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
@@ -51,6 +51,7 @@ class FusedKernel:
     # (*stored, packed) that runs once, when a model is first loaded.
     packed: tuple[tuple[int, ...], str] | None = None
     pack: PrimFunc | None = None
+    inputs: int = 1  # arguments before the weights
 
 
 class KernelSet(Protocol):

@@ -51,6 +51,28 @@ def test_the_residual_goes_into_the_sum(right):
     assert spec["residual"]
 
 
+PACKED = Target(
+    expert_linear={"scratch": SCRATCH, "pack": function(), "packed": ((7,), "uint32"), "inputs": 1}
+)
+
+
+def test_weights_are_packed_apart():
+    mod = FuseExperts(PACKED)(before(combined=False))
+    pack, linear, add = calls(mod)
+    assert pack[:2] == ("pack_linear", ["w"]) and pack[2].dtype == "uint32"
+    assert linear[:2] == ("expert_linear", ["g", "pack_linear"]) and add[0] == "add"
+
+
+def test_a_sum_reads_the_same_packed_weights():
+    mod = FuseExperts(PACKED)(before())
+    assert [call[:2] for call in calls(mod)] == [
+        ("pack_linear", ["w"]),
+        ("expert_linear", ["g", "pack_linear", "r"]),
+    ]
+    (spec,) = specs(mod, "expert_linear")
+    assert spec["residual"]
+
+
 @pytest.mark.parametrize(
     ("target", "given"),
     [

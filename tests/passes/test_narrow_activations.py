@@ -6,6 +6,7 @@ import pytest
 from tvm import relax
 
 from wherry.passes.narrow_activations import NarrowActivations
+from wherry.passes.schedule_rest import IS_SCHEDULED
 
 from .fused import calls, function, specs
 
@@ -25,7 +26,7 @@ class Target:
         found = json.loads(spec)
         self.asked.append((op, found))
         inner = found["linear"]["y_dtype"] if op == "qkv_attention" else "float32"
-        scratch = ((("n", 3), inner),) if op != "fused_linear" else ()
+        scratch = ((("n", 3), inner),) if not op.endswith("linear") else ()
         return type("Kernel", (), {"compute": function(op, **found), "scratch": scratch})()
 
 
@@ -97,3 +98,31 @@ def test_what_others_read_stays(read):
     mod = narrowed(read=read)
     assert specs(mod, "paged_attention") == [{"qkv_dtype": "float32", "out_dtype": "float16"}]
     assert dtypes(calls(mod)[0][2]) == ["float32"]
+
+
+def experts(*, scheduled):
+    """x + down(up(x)), linears of experts that the fuse phase has made kernels, or has not."""
+    x = relax.Var("x", ty(FLAT))
+    builder = relax.BlockBuilder()
+
+    def made(**more):
+        func = function("expert_linear", **F32, **more)
+        return func.with_attr(IS_SCHEDULED, True) if scheduled else func
+
+    with builder.function("forward", [x]):
+        with builder.dataflow():
+            up = builder.add_func(made(residual=False), "up")
+            down = builder.add_func(made(residual=True), "down")
+            h = builder.emit(relax.call_tir(up, [x], out_ty=ty((10, 4))))
+            y = builder.emit_output(relax.call_tir(down, [h, x], out_ty=ty(FLAT)))
+        builder.emit_func_output(y)
+    return NarrowActivations(Target())(builder.get())
+
+
+def test_what_experts_hand_on():
+    single, half = "float32", "float16"
+    for scheduled, between in ((True, half), (False, single)):
+        mod = experts(scheduled=scheduled)
+        assert [dtypes(found) for _, _, found in calls(mod)] == [[between], [single]]
+        asked = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "expert_linear")]
+        assert asked == [(single, between), (between, single)]
