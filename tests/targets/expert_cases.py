@@ -121,6 +121,8 @@ class Bank:
 def gated(spec: ExpertLinearSpec, gate: np.ndarray, up: np.ndarray) -> np.ndarray:
     if spec.gate == "silu":
         return gate / (1 + np.exp(-gate)) * up
+    if spec.gate == "gelu_tanh":
+        return gate / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (gate + 0.044715 * gate**3))) * up
     gate, up = np.minimum(gate, spec.limit), np.clip(up, -spec.limit, spec.limit)
     return gate / (1 + np.exp(-spec.alpha * gate)) * (up + 1)
 

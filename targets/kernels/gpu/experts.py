@@ -28,11 +28,12 @@ from .route import few_slots
 from .simdgroups.many_rows import MatrixTile
 from .simdgroups.plan import slots_tile
 from .tile import Tile
-from .weights import Weights, stored_shapes
+from .weights import OfExpert, Weights, stored_shapes
 
 
 def expert_linear(spec: ExpertLinearSpec, limits: GpuLimits) -> PrimFunc | FusedKernel:
     """See `KernelSet.expert_linear`."""
+    assert {spec.x_dtype, spec.y_dtype} == {"float32"}, "float16 is for tensor cores alone"
     func = e.prim_func(_parameters(spec), lambda b, sizes: _emit(spec, limits, b, sizes))
     if not spec.combined:
         return func
@@ -61,17 +62,6 @@ def _parameters(spec: ExpertLinearSpec) -> list[e.Parameter]:
     ]
 
 
-class _OfExpert:
-    """A tensor [E, rows, columns] as the matrix of one expert."""
-
-    def __init__(self, buffer: Any, expert: Any) -> None:
-        self.buffer, self.expert = buffer, expert
-        self.dtype = buffer.dtype
-
-    def __getitem__(self, index: tuple[Any, Any]) -> Any:
-        return self.buffer[(self.expert, *index)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Linear:
     """One operation while it is emitted."""
@@ -97,7 +87,7 @@ class _Linear:
     def operands(self, expert: Any) -> Operands:
         """With the weights of an expert."""
         count = len(stored_shapes(self.spec.linear()))
-        stored = tuple(_OfExpert(self.b[f"w{i}"], expert) for i in range(count))
+        stored = tuple(OfExpert(self.b[f"w{i}"], expert) for i in range(count))
         return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
 
     def x_row(self, slot: Any) -> Any:
@@ -108,10 +98,6 @@ class _Linear:
         """Whose weights a slot takes."""
         row, k = e.div(slot, self.spec.top_k), e.mod(slot, self.spec.top_k)
         return e.let(self.b["ids"][row, k]) if self.spec.routed else e.let(k)
-
-    def before(self, row: Any, column: Any) -> Any:
-        """What the experts of a row are added to."""
-        return self.b["residual"][row, column] if self.spec.residual else T.float32(0)
 
     def result(self, expert: Any, column: Any, sums: list[Any]) -> Any:
         """What a slot gives, of the sums of a column (two with a gate)."""
@@ -190,7 +176,7 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 
             def store(_: int, column: Any, sums: list[Any]) -> None:
                 def add() -> None:
-                    start = linear.before(row, column)
+                    start = before(linear.spec, b, row, column)
                     so_far = T.if_then_else(turn == 0, start, b["y"][row, column])
                     value = linear.result(expert, column, sums)
                     e.store(b["y"], e.fma(weight, value, e.let(so_far)), row, column)
@@ -233,7 +219,7 @@ def _launch_many(linear: _Linear, n: Any) -> None:
     tiles = T.truncdiv(slots + rows - 1, rows) + T.min(slots, T.int32(spec.experts))
     e.launch((-(-plan.spec.out_features // columns), tiles), threads, block)
     if spec.combined:
-        _launch_sums(linear, n)
+        launch_sums(spec, linear.limits.block_for(spec.out_features), linear.b, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,16 +292,14 @@ class _ExpertMatrixTile(_ExpertTile, MatrixTile):
     pass
 
 
-def _launch_sums(linear: _Linear, n: Any) -> None:
-    """Emit the sums of each row's slots."""
-    spec, b = linear.spec, linear.b
-    threads = linear.limits.block_for(spec.out_features)
+def launch_sums(spec: ExpertLinearSpec, threads: int, b: dict[str, Any], n: Any) -> None:
+    """Emit the sums of each row's slots, which are in "each"."""
 
     def block(block: Any, row: Any, thread: Any) -> None:
         column = e.let(block * threads + thread)
 
         def add() -> None:
-            total = e.Variable(linear.before(row, column))
+            total = e.Variable(before(spec, b, row, column))
             with T.serial(spec.top_k) as k:
                 each = e.let(b["each"][row * spec.top_k + k, column])
                 total.set(e.fma(b["weights"][row, k], each, total.value))
@@ -324,3 +308,8 @@ def _launch_sums(linear: _Linear, n: Any) -> None:
         e.when(column < spec.out_features, add)
 
     e.launch((-(-spec.out_features // threads), n), threads, block)
+
+
+def before(spec: ExpertLinearSpec, b: dict[str, Any], row: Any, column: Any) -> Any:
+    """What the experts of a row are added to."""
+    return b["residual"][row, column] if spec.residual else T.float32(0)

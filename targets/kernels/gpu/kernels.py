@@ -105,7 +105,9 @@ class GpuKernels:
         return route(spec, self.limits)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel:
-        """All schemes, from the portable layout."""
+        """All schemes, from the portable layout where tensor cores have none of their own."""
+        if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
+            return tensor_cores.expert_linear(spec)
         return expert_linear(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:

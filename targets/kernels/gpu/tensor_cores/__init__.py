@@ -1,4 +1,4 @@
-"""Linears and attention on NVIDIA's tensor cores, in CUDA C++ of our own.
+"""Linears, experts and attention on NVIDIA's tensor cores, in CUDA C++ of our own.
 
 The PrimFunc has the launches, their choice by the number of rows, and memory; the body of a kernel
 is one call of a function of the `.cuh` files, whose template arguments are the plan (`plan.py`).
@@ -7,13 +7,17 @@ is one call of a function of the `.cuh` files, whose template arguments are the 
 from .attention import fits as fits_attention
 from .attention import paged_attention
 from .embedding import embedding
+from .experts import expert_linear
+from .experts import fits as fits_experts
 from .layout import fits
 from .linear import fits_fused, fused_linear, linear
 
 __all__ = [
     "embedding",
+    "expert_linear",
     "fits",
     "fits_attention",
+    "fits_experts",
     "fits_fused",
     "fused_linear",
     "linear",

@@ -1,0 +1,206 @@
+"""Linears of experts on tensor cores; `linear` has what is rounded, and the order of the sums.
+
+Few slots, which nobody has sorted, have blocks of their own, and a row's block adds up what its
+experts give. More are sorted by expert (`route`) and go in tiles of one expert, as many as leave
+few tiles half empty; their results wait for a launch that adds them. A row's sum over its experts
+is added in ascending order, one fused multiply-add each, in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ...expert_specs import ExpertLinearSpec
+from ...kernel_set import FusedKernel
+from .. import emit as e
+from ..experts import launch_sums
+from ..route import few_slots_on_tensor_cores
+from . import layout
+from .call import FLOATS, call, joined, shared, templated
+from .expert_plan import ExpertPlan
+from .linear import STORED
+from .linear import source as source_of_linears
+from .plan import PREPARE_THREADS, TOKENS, Few
+
+_GATES = {None: "kNoGate", "silu": "kSilu", "gelu_tanh": "kGeluTanh", "clamped": "kClamped"}
+_SUM_THREADS = 256
+
+
+def source() -> str:
+    """The CUDA C++ of all kernels."""
+    return joined(
+        "instructions", "weights", "rows", "few_rows", "many_rows", "experts", "expert_row"
+    )
+
+
+def fits(spec: ExpertLinearSpec) -> bool:
+    """Whether `expert_linear` is for it."""
+    return layout.fits(spec.linear()) and (spec.gate is None or spec.width % layout.ROWS == 0)
+
+
+def expert_linear(spec: ExpertLinearSpec, plan: ExpertPlan | None = None) -> FusedKernel:
+    """See `KernelSet.expert_linear`; scratch: x as float16 if it is not, slots if combined."""
+    plan = plan or ExpertPlan.of(spec)
+    count, k, d = spec.experts, spec.top_k, spec.in_features
+    packed = ((layout.size(spec.linear(), count),), "uint32")
+    rows: tuple[str | int, ...] = ("x", d) if spec.x_dtype != "float16" else (1,)
+    order: list[e.Parameter] = [
+        ("ids", ("n", k), "int32"),
+        ("starts", (count + 1,), "int32"),
+        ("slots", ("o",), "int32"),
+    ]
+    parameters: list[e.Parameter] = [
+        ("x", ("n" if spec.shared_rows else "s", d), spec.x_dtype),
+        *(order if spec.routed else []),
+        *([("weights", ("n", k), "float32")] if spec.combined else []),
+        *([("bias", (count, spec.out_features), "float32")] if spec.bias else []),
+        ("packed", *packed),
+        *([("residual", ("n", spec.out_features), "float32")] if spec.residual else []),
+        ("y", ("n" if spec.combined else "t", spec.width), spec.y_dtype),
+        ("rows", ("r", d) if rows[0] == "x" else rows, "float16"),
+        *([("each", ("t", spec.out_features), "float32")] if spec.combined else []),
+    ]
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        n = sizes["n"] if spec.routed else T.truncdiv(sizes["s"], T.int32(k))
+        _Experts(spec, plan, b, n).emit()
+
+    each = (lambda sizes: sizes["n"] * k, spec.out_features)
+    return FusedKernel(
+        compute=e.prim_func(parameters, emit),
+        scratch=((rows, "float16"), *([(each, "float32")] if spec.combined else [])),
+        packed=packed,
+        pack=layout.pack(spec.linear(), count),
+        inputs=spec.inputs,
+    )
+
+
+class _Experts:
+    """Emits the launches."""
+
+    def __init__(
+        self, spec: ExpertLinearSpec, plan: ExpertPlan, buffers: dict[str, Any], n: Any
+    ) -> None:
+        self.spec, self.plan, self.b, self.n = spec, plan, buffers, n
+        flags = spec.shared_rows, spec.routed, spec.bias
+        self.experts = templated(
+            "Experts",
+            f"wherry::{STORED[spec.scheme]}",
+            *(spec.experts, spec.top_k, spec.out_features, spec.in_features),
+            *flags,
+            f"wherry::{_GATES[spec.gate]}",
+        )
+
+    def emit(self) -> None:
+        """All of them; the host chooses by the number of slots."""
+        spec = self.spec
+        if spec.routed:
+            alone = few_slots_on_tensor_cores(self.n, spec.experts, spec.top_k)
+        else:
+            alone = self.n <= 1
+        e.choose(alone, self._launch_alone, self._launch_tiles)
+
+    def _launch_alone(self) -> None:
+        """Emit blocks of slots of one row."""
+        spec, b, plan = self.spec, self.b, self.plan
+        whole = plan.turns > 1 or (spec.combined and spec.top_k == 1)
+        out = "each" if spec.combined and not whole else "y"
+        residual = spec.residual and whole
+        x, y = FLOATS[spec.x_dtype], FLOATS[str(b[out].dtype)]
+        name = templated(
+            "expert_row", self.experts, plan.row_tiles, plan.ahead, whole, residual, x, y
+        )
+
+        def block(_rows: Any, _slot: Any, _thread: Any) -> None:
+            tensors = [self._data(key) for key in ("ids", "weights", "bias", "packed", "residual")]
+            memory = shared(plan.row_bytes(spec))
+            call(source(), name, b["x"].data, *tensors, b[out].data, memory, *self._clamp())
+
+        across = -(-layout.tiles(spec.linear()) // plan.row_tiles)
+        slots = self.n * spec.top_k
+        e.launch((across, self.n if whole else slots), plan.slices * layout.LANES, block)
+        if out == "each":
+            launch_sums(spec, _SUM_THREADS, b, self.n)
+
+    def _launch_tiles(self) -> None:
+        """Emit tiles of slots of one expert, and the sums of rows."""
+        if self.spec.x_dtype != "float16":
+            self._prepare()
+        self._choose_tiles(self.plan.few)
+        if self.spec.combined:
+            launch_sums(self.spec, _SUM_THREADS, self.b, self.n)
+
+    def _prepare(self) -> None:
+        spec, b = self.spec, self.b
+        name = templated("prepare_rows", spec.in_features, False, FLOATS[spec.x_dtype])
+        rows = self.n if spec.shared_rows else self.n * spec.top_k
+
+        def block(_row: Any, _thread: Any) -> None:
+            memory = shared(PREPARE_THREADS * 4)
+            tensors = [b[key].data for key in ("x", "x", "rows")]
+            # Linears call it, too: TVM wants one source of a function.
+            call(source_of_linears(), name, *tensors, memory, T.float32(0))
+
+        e.launch((rows,), PREPARE_THREADS, block)
+
+    def _choose_tiles(self, few: Sequence[tuple[int, Few]]) -> None:
+        if not few:
+            self._launch_many()
+            return
+        (most, first), *rest = few
+        fits = self.n * self.spec.top_k <= most * self.spec.experts
+        e.choose(fits, lambda: self._launch_few(first), lambda: self._choose_tiles(rest))
+
+    def _launch_few(self, few: Few) -> None:
+        plan = self.plan
+        sizes = (few.row_tiles, few.token_tiles, few.ahead)
+        threads = plan.slices * layout.LANES
+        memory = few.sums_bytes(plan.slices)
+        self._launch("few_slots", sizes, few.row_tiles, few.token_tiles, threads, memory)
+
+    def _launch_many(self) -> None:
+        many = self.plan.many
+        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages)
+        threads, memory = many.warps * layout.LANES, many.shared_bytes()
+        row_tiles = many.row_tiles * many.warps
+        self._launch("many_slots", sizes, row_tiles, many.token_tiles, threads, memory)
+
+    def _launch(
+        self,
+        function: str,
+        sizes: tuple[int, ...],
+        row_tiles: int,
+        token_tiles: int,
+        threads: int,
+        memory: int,
+    ) -> None:
+        spec, b = self.spec, self.b
+        out = b["each" if spec.combined else "y"]
+        x = b["rows" if spec.x_dtype != "float16" else "x"].data
+        name = templated(function, self.experts, *sizes, FLOATS[str(out.dtype)])
+
+        def block(_rows: Any, _tile: Any, _thread: Any) -> None:
+            tensors = [self._data(key) for key in ("starts", "slots", "bias", "packed")]
+            tail = out.data, shared(memory), T.Cast("int32", self.n), *self._clamp()
+            call(source(), name, x, *tensors, *tail)
+
+        size = token_tiles * TOKENS
+        across = -(-layout.tiles(spec.linear()) // row_tiles)
+        e.launch((across, self._tiles(size)), threads, block)
+
+    def _tiles(self, size: int) -> Any:
+        """Of so many slots; of a choice at least as many as there are, see experts.cuh."""
+        spec, n = self.spec, self.n
+        if spec.routed:
+            return T.truncdiv(n * spec.top_k, T.int32(size)) + spec.experts
+        return T.truncdiv(n + (size - 1), T.int32(size)) * spec.experts
+
+    def _data(self, name: str) -> Any:
+        """Of a tensor; what is not there is some other one, which is not read."""
+        return self.b.get(name, self.b["packed"]).data
+
+    def _clamp(self) -> tuple[Any, Any]:
+        return e.number(self.spec.alpha), e.number(self.spec.limit)

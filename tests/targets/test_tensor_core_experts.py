@@ -1,0 +1,215 @@
+"""Experts on NVIDIA's tensor cores: their CUDA C++, run by an emulator, against NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
+from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores.expert_plan import ExpertPlan
+from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many
+
+from ..support import cuda
+from ..support.builders import builder
+from .expert_cases import Bank, arguments, slots_of
+from .test_tensor_core_linear import BOUND, numpy_layout
+
+experts = import_module("wherry.targets.kernels.gpu.tensor_cores.experts")
+LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
+KERNELS = GpuKernels(LIMITS, {})
+NIGHTLY = pytest.mark.nightly
+ROWS = 33
+INTEGERS = {"scale_dtype": "float16"}
+
+
+@pytest.fixture(scope="module")
+def build():
+    return builder("cuda")
+
+
+def expert_layout(bank):
+    """The packed tensor: all experts' words, then all their scales."""
+    spec = bank.spec
+    shape = (spec.out_features, spec.in_features, spec.scheme)
+    own = [numpy_layout([t[i] for t in bank.stored], *shape) for i in range(spec.experts)]
+    words = layout.scales_at(spec.linear())
+    return np.concatenate([t[part] for part in (slice(words), slice(words, None)) for t in own])
+
+
+def spec_of(experts, top_k, n, k, scheme, **more):
+    scales = {} if scheme == "f16" else INTEGERS
+    shape = {"experts": experts, "top_k": top_k, "out_features": n, "in_features": k}
+    return ExpertLinearSpec(**shape, scheme=scheme, **scales, **more)
+
+
+HALF_OUT, HALF_IN = {"y_dtype": "float16"}, {"x_dtype": "float16"}
+CASES = {
+    "gate": spec_of(6, 2, 2 * 48, 320, "q4", gate="silu"),
+    "sum": spec_of(6, 3, 40, 192, "q4", combined=True, residual=True, **HALF_IN),
+    "clamped gate of 8 bits": spec_of(
+        8, 2, 2 * 32, 128, "q8", gate="clamped", bias=True, **HALF_OUT
+    ),
+    "sum of floats": spec_of(4, 2, 24, 576, "f16", combined=True, bias=True),
+    "sum of one": spec_of(4, 1, 24, 64, "q8", combined=True, residual=True, **HALF_OUT),
+    "GELU": spec_of(4, 2, 2 * 16, 64, "f16", gate="gelu_tanh"),
+    "no choice": spec_of(3, 3, 40, 128, "q4", routed=False),
+}
+BY_DAY = ("gate", "sum")
+
+
+def plan_of(spec):
+    """All kernels, with fewer slots than they are for."""
+    usual = ExpertPlan.of(spec)
+    few = ((1, usual.few[0][1]), (3, Few(2, 2)))
+    return replace(usual, few=few, many=Many(2, 2, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=() if c in BY_DAY else NIGHTLY) for c in CASES]
+)
+def test_expert_linear(build, case):
+    check(build, CASES[case], plan_of(CASES[case]))
+
+
+@NIGHTLY
+def test_a_row_that_shared_memory_cannot_hold(build):
+    """Its slots have blocks of their own, and a launch adds them."""
+    spec = CASES["sum"]
+    assert ExpertPlan.of(replace(spec, in_features=1 << 14)).turns == 1
+    check(build, spec, replace(plan_of(spec), turns=1))
+
+
+def check(build, spec, plan):
+    rng = np.random.default_rng(spec.out_features + spec.in_features)
+    kernel = tensor_cores.expert_linear(spec, plan)
+    compute = build(kernel.compute)
+    bank = Bank.of(rng, spec)
+    packed = expert_layout(bank)
+    assert kernel.packed == (packed.shape, "uint32")
+    ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(ROWS)])
+    ids[5:25] = np.arange(spec.top_k)  # some have many slots, and some rows none of the others
+    ids = ids.astype("int32")
+    shares = rng.uniform(0.1, 1, ids.shape).astype("float32")
+    each = 1 if spec.shared_rows else spec.top_k  # rows of x
+    x = (rng.standard_normal((ROWS, each, spec.in_features)) / 8).astype(spec.x_dtype)
+    residual = rng.standard_normal((ROWS, spec.out_features)).astype("float32")
+    ((rows_shape, _), *_) = kernel.scratch
+
+    def run(some):
+        n = len(ids[some])
+        given = arguments(spec, bank, x[some].reshape(n * each, -1), ids[some], shares[some])
+        if spec.routed and n * spec.top_k <= max(spec.experts // 4, spec.top_k):
+            given[2], given[3] = given[2] * 0 - 1, given[3] * 0 + 2**30  # nobody has sorted them
+        given += [packed, *([residual[some]] if spec.residual else [])]
+        out = (n if spec.combined else n * spec.top_k, spec.width)
+        made = [np.full(out, np.nan, spec.y_dtype)]
+        rows = n * each if rows_shape[0] == "x" else 1
+        made.append(np.full((rows, *rows_shape[1:]), np.nan, "float16"))
+        if spec.combined:
+            made.append(np.full((n * spec.top_k, spec.out_features), np.nan, "float32"))
+        return compute(*given, *made)[len(given)].reshape(n, -1)
+
+    y = run(slice(None))
+    expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
+    expected = expected + residual if spec.residual else expected
+    assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < BOUND[spec.y_dtype]
+    # Few rows and many go to different kernels: the same bits.
+    for some in (slice(0, 1), slice(7, 8), slice(4, 6), slice(3, 9), rng.permutation(ROWS)):
+        assert np.array_equal(run(some), y[some])
+
+
+BARRIER = "__syncthreads();"
+MISTAKES = {  # a case, and what is written in the place of what
+    "the weights of the slot before": (
+        "sum",
+        "if (++turn < turns) tile = expert(turn) * E::kTiles;",
+        "++turn;",
+    ),
+    "a row that is not there yet": ("sum", f"* 2);\n  {BARRIER}", "* 2);"),
+    "sums that are not there yet": (
+        "sum",
+        f"{BARRIER}\n\n  constexpr int kTileStep",
+        "constexpr int kTileStep",
+    ),
+    "all tiles are the first": ("gate", "first + (tile - first / kSize - low) * kSize", "first"),
+    "a tile's expert is the next": ("gate", "expert = low;", "expert = low + 1;"),
+}
+
+
+@NIGHTLY
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found(monkeypatch, name):
+    case, old, new = MISTAKES[name]
+    right = experts.source()
+    assert old in right
+    monkeypatch.setattr(experts, "source", lambda: right.replace(old, new))
+    with pytest.raises(AssertionError, match=r"array_equal|sqrt"):
+        check(cuda.build, CASES[case], plan_of(CASES[case]))
+
+
+@pytest.mark.parametrize("scheme", ["q4", *(pytest.param(s, marks=NIGHTLY) for s in ("q8", "f16"))])
+def test_weights(build, scheme):
+    spec = spec_of(3, 1, 24, 128, scheme)
+    bank = Bank.of(np.random.default_rng(2), spec)
+    pack = build(tensor_cores.expert_linear(spec).pack)
+    expected = expert_layout(bank)
+    packed = pack(*bank.stored, np.full(expected.shape, 77, "uint32"))[-1]
+    assert np.array_equal(packed, expected)
+
+
+def test_more_than_few_slots_are_sorted(build):
+    """From fewer on than other kernels read the order."""
+    spec = RouteSpec(experts=12, top_k=2)
+    kernel = build(KERNELS.route(spec))
+    rng = np.random.default_rng(4)
+    for n, is_sorted in ((1, False), (2, True), (70, True)):
+        made = [np.zeros((n, 2), "int32"), np.zeros((n, 2), "float32")]
+        made += [np.full(13, -1, "int32"), np.full(n * 2, -1, "int32")]
+        logits = rng.standard_normal((n, 12)).astype("float32")
+        ids, _, *order = kernel(logits, *made)[-4:]
+        expected = slots_of(ids, 12) if is_sorted else made[2:]
+        assert all(map(np.array_equal, order, expected))
+
+
+def test_what_has_tensor_cores():
+    fits = CASES["gate"]
+    for change, whether in (
+        ({}, True),
+        ({"scale_dtype": "float32"}, False),
+        ({"in_features": 96}, False),
+        ({"out_features": 72}, False),  # 36 columns are no row tiles
+        ({"gate": None, "out_features": 72}, True),
+        ({"scheme": "f32", "scale_dtype": None}, False),
+    ):
+        own = KERNELS.expert_linear(replace(fits, **change))
+        assert (getattr(own, "pack", None) is not None) == whether, change
+
+
+MODELS = {  # experts, slots of a row, width of a row, of an expert
+    "Qwen3-30B-A3B": (128, 8, 2048, 768),
+    "Mixtral-8x7B": (8, 2, 4096, 14336),
+    "gpt-oss-20b": (32, 4, 2880, 2880),
+    "DeepSeek-V3": (256, 8, 7168, 2048),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_plans(model):
+    experts, top_k, hidden, inner = MODELS[model]
+    up = spec_of(experts, top_k, 2 * inner, hidden, "q4", gate="silu")
+    down = spec_of(experts, top_k, hidden, inner, "q4", combined=True)
+    for spec in (up, down):
+        assert tensor_cores.fits_experts(spec)
+        plan = ExpertPlan.of(spec)
+        assert plan.row_bytes(spec) <= 99 << 10
+        assert max(few.sums_bytes(plan.slices) for _, few in plan.few) <= 48 << 10
+        assert plan.many.shared_bytes() <= 48 << 10
+        assert [most for most, _ in plan.few] == sorted(most for most, _ in plan.few)
+        if spec.gate:
+            assert all(few.row_tiles % 2 == 0 for _, few in plan.few)
+    assert ExpertPlan.of(down).turns == top_k

@@ -1,0 +1,91 @@
+"""As `test_tensor_core_code`: linears of 8 bits and of experts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from wherry.targets.kernels import ExpertLinearSpec, FusedLinearSpec
+from wherry.targets.kernels.gpu import tensor_cores
+from wherry.targets.kernels.gpu.tensor_cores import layout
+
+from .test_cuda import nvcc as nvcc
+from .test_tensor_core_code import REGISTERS, assembled
+
+pytestmark = [pytest.mark.cpu, pytest.mark.nightly]
+CODES = ("sm_80", "sm_90", "sm_100", "sm_120")
+# What reads weights for up to eight rows: two blocks share a multiprocessor.
+ONE_TILE = re.compile(r"few_rows<\S+ \d+, \d+, \d+, 1, |expert_row<|few_slots<.*>, \d+, 1, ")
+
+
+def check(func, nvcc, folder):
+    """Nothing is spilled, and blocks fit; how many kernels are for up to eight rows, of all GPUs.
+
+    What is not of tensor cores is not looked at.
+    """
+    given, found = assembled(func, nvcc, CODES, folder), 0
+    text = (folder / "kernels.cu").read_text()
+    for g in given:
+        call = text.rpartition(f" {g.kernel}(")[2].partition("\n}")[0]
+        if "wherry::" not in call:
+            continue
+        one_tile = ONE_TILE.search(call) is not None
+        found += one_tile
+        assert not g.stack and not g.spilled, g
+        assert g.registers * g.threads * (2 if one_tile else 1) <= REGISTERS, g
+        print(g.code, g.kernel, g.registers, "registers,", g.threads, "threads")
+    return found
+
+
+def scales(scheme):
+    return {"scheme": scheme, "scale_dtype": None if scheme == "f16" else "float16"}
+
+
+def linear_of(n, k, **more):
+    return FusedLinearSpec(out_features=n, in_features=k, **scales("q8"), **more)
+
+
+BEHIND = {"norm_eps": 1e-5, "y_dtype": "float16"}
+LINEARS = {  # Llama-3.1-8B's
+    "qkv": linear_of(6144, 4096, **BEHIND),
+    "gate_up": linear_of(28672, 4096, gated=True, **BEHIND),
+    "down": linear_of(4096, 14336, residual=True, x_dtype="float16"),
+}
+
+
+@pytest.mark.parametrize("name", LINEARS)
+def test_8_bits(nvcc, tmp_path, name):
+    assert check(tensor_cores.fused_linear(LINEARS[name]).compute, nvcc, tmp_path)
+
+
+def experts_of(experts, top_k, n, k, scheme, **more):
+    shape = {"experts": experts, "top_k": top_k, "out_features": n, "in_features": k}
+    return ExpertLinearSpec(**shape, **scales(scheme), **more)
+
+
+GATE, SUM = {"y_dtype": "float16"}, {"combined": True, "residual": True, "x_dtype": "float16"}
+EXPERTS = {
+    "Qwen3-30B-A3B's gate_up": experts_of(128, 8, 1536, 2048, "q4", gate="silu", **GATE),
+    "Qwen3-30B-A3B's down": experts_of(128, 8, 2048, 768, "q4", **SUM),
+    "Mixtral's gate_up": experts_of(8, 2, 28672, 4096, "q4", gate="silu", **GATE),
+    "Mixtral's down": experts_of(8, 2, 4096, 14336, "q4", **SUM),
+    "gpt-oss's gate_up": experts_of(32, 4, 5760, 2880, "q4", gate="clamped", bias=True, **GATE),
+    "gpt-oss's down": experts_of(32, 4, 2880, 2880, "q8", bias=True, **SUM),
+    "gate_up of 8 bits": experts_of(128, 8, 1536, 2048, "q8", gate="silu"),
+    "gate_up of floats": experts_of(128, 8, 1536, 2048, "f16", gate="silu"),
+    "down of floats": experts_of(128, 8, 2048, 768, "f16", **SUM),
+    "a latent's values": experts_of(128, 128, 128, 512, "q4", routed=False),
+}
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+def test_experts(nvcc, tmp_path, name):
+    compute = tensor_cores.expert_linear(EXPERTS[name]).compute
+    assert check(compute, nvcc, tmp_path) == 2 * len(CODES)
+
+
+def test_packing(nvcc, tmp_path):
+    spec = LINEARS["qkv"].linear()
+    given = assembled(layout.pack(spec, experts=8), nvcc, ("sm_80",), tmp_path)
+    assert not [g for g in given if g.stack or g.spilled]
