@@ -46,7 +46,7 @@ FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also withou
 KERNEL_RUNS = (  # tests, and which of them
     (
         "device_kernels paged_attention fused_linear qkv_attention candidates activations "
-        "tensor_core_linear tensor_core_attention",
+        "tensor_core_linear tensor_core_attention tensor_core_experts",
         ("-k", "vulkan or tensor_core"),
     ),
     ("tensor_core_attention", ("-m", "nightly", "-k", "row_alone or any_pieces")),
