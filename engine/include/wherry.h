@@ -193,8 +193,8 @@ typedef struct {
                                 compute */
   uint64_t chained_steps;    /* launched before the step before them was read, with tokens that the
                                 device took from it */
-  uint64_t vain_rows; /* of them, for a token that was another, or a request that had ended */
-  uint64_t graph_steps;        /* launched as one command: CUDA graphs */
+  uint64_t vain_rows;   /* of them, for a token that was another, or a request that had ended */
+  uint64_t graph_steps; /* launched as one command: CUDA graphs */
   const char* graphs_given_up; /* why none is any more, which costs speed alone; null: nothing has
                                   gone wrong. The engine's own */
 } wherry_stats;

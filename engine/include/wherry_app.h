@@ -97,7 +97,8 @@ WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
 /* *json: {"model", "context", "chat", "requests", "pages_total", "pages_free", ...}; freed by
  * wherry_app_free. */
 WHERRY_API int wherry_app_stats(wherry_app* app, char** json);
-/* The system is short of memory: cached prefixes and grammars that no request uses are forgotten. */
+/* The system is short of memory: cached prefixes and grammars that no request uses are forgotten.
+ */
 WHERRY_API int wherry_app_trim(wherry_app* app);
 WHERRY_API void wherry_app_free(void* memory);
 /* Aborts what runs, waits for its last callbacks, frees everything; a null app is nothing. Not from
