@@ -25,6 +25,21 @@ CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual, dtypes of x a
 BOUND = {SINGLE: 2e-6, HALF: 4e-4}  # of the root mean square; float16 rounds by up to 2^-11
 
 
+def spec_of(case):
+    n, k, scheme, scale_dtype, normed, gated, residual, x_dtype, y_dtype = case
+    return FusedLinearSpec(
+        out_features=n,
+        in_features=k,
+        scheme=scheme,
+        scale_dtype=scale_dtype,
+        norm_eps=1e-5 if normed else None,
+        gated=gated,
+        residual=residual,
+        x_dtype=x_dtype,
+        y_dtype=y_dtype,
+    )
+
+
 def expected(spec, x, weight, norm, residual):
     x = x.astype("float64")
     if spec.norm_eps is not None:
@@ -38,30 +53,25 @@ def expected(spec, x, weight, norm, residual):
 
 @pytest.mark.parametrize("case", CASES)
 def test_fused_linear(build, case):
-    n, k, scheme, scale_dtype, normed, gated, residual, x_dtype, y_dtype = CASES[case]
+    spec = spec_of(CASES[case])
+    n, k, y_dtype = spec.out_features, spec.in_features, spec.y_dtype
     rng = np.random.default_rng(n + k)
-    spec = FusedLinearSpec(
-        out_features=n,
-        in_features=k,
-        scheme=scheme,
-        scale_dtype=scale_dtype,
-        norm_eps=1e-5 if normed else None,
-        gated=gated,
-        residual=residual,
-        x_dtype=x_dtype,
-        y_dtype=y_dtype,
-    )
     kernel = KERNELS.fused_linear(spec)
     compute = build(kernel.compute)
-    stored, weight = portable(rng, n, k, scheme, scale_dtype)
-    x = rng.standard_normal((ROWS, k)).astype(x_dtype)
+    stored, weight = portable(rng, n, k, spec.scheme, spec.scale_dtype)
+    x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
     norm = rng.uniform(0.5, 2, k).astype("float32")
     r = rng.standard_normal((ROWS, spec.width)).astype("float32")
 
     def run(rows):
         y = np.full((len(rows), spec.width), np.nan, y_dtype)
         scratch = [np.full(len(rows), np.nan, "float32") for _ in kernel.scratch]
-        inputs = [x[rows], *([norm] if normed else []), *stored, *([r[rows]] if residual else [])]
+        inputs = [
+            x[rows],
+            *([norm] if spec.norm_eps else []),
+            *stored,
+            *([r[rows]] if spec.residual else []),
+        ]
         return compute(*inputs, y, *scratch)[len(inputs)]
 
     y = run(np.arange(ROWS))

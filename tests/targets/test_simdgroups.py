@@ -14,7 +14,7 @@ from ..support import metal
 from .test_cpu_linear import portable
 from .test_device_experts import CASES as EXPERTS
 from .test_device_experts import expert_linear
-from .test_fused_linear import BOUND, expected
+from .test_fused_linear import BOUND, expected, spec_of
 from .test_gpu_sources import USUAL, source
 
 pytestmark = pytest.mark.cpu
@@ -39,31 +39,26 @@ BY_DAY = ("4 bits, norm and gate",)  # and whole models, in test_metal.py
 )
 def test_fused_linear(case, monkeypatch):
     monkeypatch.setattr(plan, "_ENOUGH_BLOCKS", 1)  # large tiles, too
-    n, k, scheme, scale_dtype, normed, gated, residual, x_dtype, y_dtype = CASES[case]
+    spec = spec_of(CASES[case])
+    n, k, y_dtype = spec.out_features, spec.in_features, spec.y_dtype
     rng = np.random.default_rng(n + k)
-    spec = FusedLinearSpec(
-        out_features=n,
-        in_features=k,
-        scheme=scheme,
-        scale_dtype=scale_dtype,
-        norm_eps=1e-5 if normed else None,
-        gated=gated,
-        residual=residual,
-        x_dtype=x_dtype,
-        y_dtype=y_dtype,
-    )
     assert plan.tiles(spec)[0] == plan.SMALL.rows < ROWS
     kernel = KERNELS.fused_linear(spec)
     compute = metal.build(kernel.compute)
-    stored, weight = portable(rng, n, k, scheme, scale_dtype)
-    x = rng.standard_normal((ROWS, k)).astype(x_dtype)
+    stored, weight = portable(rng, n, k, spec.scheme, spec.scale_dtype)
+    x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
     norm = rng.uniform(0.5, 2, k).astype("float32")
     r = rng.standard_normal((ROWS, spec.width)).astype("float32")
 
     def run(rows):
         y = np.full((len(rows), spec.width), np.nan, y_dtype)
         scratch = [np.full(len(rows), np.nan, "float32") for _ in kernel.scratch]
-        inputs = [x[rows], *([norm] if normed else []), *stored, *([r[rows]] if residual else [])]
+        inputs = [
+            x[rows],
+            *([norm] if spec.norm_eps else []),
+            *stored,
+            *([r[rows]] if spec.residual else []),
+        ]
         return compute(*inputs, y, *scratch)[len(inputs)]
 
     many = run(np.arange(ROWS))

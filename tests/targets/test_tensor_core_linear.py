@@ -12,7 +12,7 @@ from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many, Plan
 
 from ..support.builders import builder
 from .test_cpu_linear import portable
-from .test_fused_linear import expected
+from .test_fused_linear import expected, spec_of
 
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
 KERNELS = GpuKernels(LIMITS, {})
@@ -110,24 +110,14 @@ def plan_of(spec):
     "case", [pytest.param(c, marks=pytest.mark.nightly if c in BY_NIGHT else ()) for c in CASES]
 )
 def test_fused_linear(build, case):
-    n, k, scheme, scale_dtype, normed, gated, residual, x_dtype, y_dtype = CASES[case]
+    spec = spec_of(CASES[case])
+    n, k, scheme, y_dtype = spec.out_features, spec.in_features, spec.scheme, spec.y_dtype
     rng = np.random.default_rng(n + k)
-    spec = FusedLinearSpec(
-        out_features=n,
-        in_features=k,
-        scheme=scheme,
-        scale_dtype=scale_dtype,
-        norm_eps=1e-5 if normed else None,
-        gated=gated,
-        residual=residual,
-        x_dtype=x_dtype,
-        y_dtype=y_dtype,
-    )
     kernel = tensor_cores.fused_linear(spec, plan_of(spec))
     compute = build(kernel.compute)
-    stored, weight = portable(rng, n, k, scheme, scale_dtype)
+    stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)
     packed = numpy_layout(stored, n, k, scheme)
-    x = rng.standard_normal((ROWS, k)).astype(x_dtype)
+    x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
     norm = rng.uniform(0.5, 2, k).astype("float32") / (16 if scheme == "q8" else 1)  # y is finite
     r = rng.standard_normal((ROWS, spec.width)).astype("float32")
     ((shape, _),) = kernel.scratch
@@ -135,7 +125,12 @@ def test_fused_linear(build, case):
     def run(rows):
         y = np.full((len(rows), spec.width), np.nan, y_dtype)
         z = np.full([len(rows) if d == "m" else d for d in shape], np.nan, "float16")
-        inputs = [x[rows], *([norm] if normed else []), packed, *([r[rows]] if residual else [])]
+        inputs = [
+            x[rows],
+            *([norm] if spec.norm_eps else []),
+            packed,
+            *([r[rows]] if spec.residual else []),
+        ]
         *_, y, z = compute(*inputs, y, z)
         return y, z if shape[0] == "m" else x[rows]
 
