@@ -101,7 +101,7 @@ def test_wrong_options(load, monkeypatch):
         load(threads=0)
     for open_ in (MLCEngine, AsyncMLCEngine, LoadedModel.load):
         with pytest.raises(
-            TypeError, match=r"unknown options color; .* context, device, draft, kv_dtype"
+            TypeError, match=r"unknown options color; .* context, cuda_graphs, device, draft, kv_dtype"
         ):
             open_("model", color=1)
     monkeypatch.setenv("WHERRY_THREADS", "many")

@@ -170,6 +170,8 @@ const STATS_FIELDS = [
   ["overlapped_seconds", "f64"],
   ["chained_steps", "u64"],
   ["vain_rows", "u64"],
+  ["graph_steps", "u64"],
+  ["graphs_given_up", "pointer"],
 ] as const satisfies readonly Field[];
 
 /** wherry_stats */
