@@ -22,6 +22,9 @@ from ..support.command import python, wherry
 from .test_commands import write_tokenizer
 
 TOLERANCE = 0.05
+# Of a small model the program's own libraries are the larger part; how many of their pages are
+# resident moves between runs of the same: 169 to 187 MB in eight.
+RESIDENT_MOVES = 16_000_000
 FILL = """
 import json, random, sys, threading
 from wherry.runtime import MLCEngine
@@ -129,7 +132,7 @@ def test_the_peak_is_what_was_planned(name, tmp_path):
     for load in ("first", "second"):  # the first packs the weights
         peak = int(python(FILL, *arguments))
         print(f"{name}, {load} load: planned {planned.total / 1e6:.1f} MB, {peak / 1e6:.1f} MB")
-        assert abs(planned.total / peak - 1) < TOLERANCE, load
+        assert abs(planned.total - peak) < max(TOLERANCE * peak, RESIDENT_MOVES), load
 
 
 @pytest.mark.cpu
