@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from wherry import settings
 from wherry.compiler.api import ensure_artifact
@@ -93,15 +94,19 @@ def all_classes(jars, classes, pytestconfig):
 
 
 def _compiled(kind: str, files: Iterable[Path], path: str, cache: pytest.Cache) -> Path:
-    """Classes of files in Kotlin and Java, kept for the next run."""
+    """Classes of files in Kotlin and Java, kept for the next run; made by one process."""
     files = sorted(files)
     kept = cache.mkdir(kind)
     out = kept / digest(path, files)
-    if out.is_dir():
-        return out
-    for older in kept.iterdir():
-        shutil.rmtree(older)
-    making = kept / f"{out.name}.tmp"
+    with FileLock(kept.with_suffix(".lock")):
+        if not out.is_dir():
+            for older in kept.iterdir():
+                shutil.rmtree(older)
+            _compile(files, path, kept / f"{out.name}.tmp").rename(out)
+    return out
+
+
+def _compile(files: list[Path], path: str, making: Path) -> Path:
     making.mkdir()
     # Its warnings are errors, as in Gradle's build; the language as old devices have it.
     java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
@@ -110,8 +115,7 @@ def _compiled(kind: str, files: Iterable[Path], path: str, cache: pytest.Cache) 
     run([*kotlin, *flags, "-cp", path, "-d", making, *files])  # of Java's it reads what they are
     if java_files := [p for p in files if p.suffix == ".java"]:
         run(["javac", "-cp", f"{path}:{making}", "-d", making, *java_files])
-    making.rename(out)
-    return out
+    return making
 
 
 @pytest.fixture(scope="session")
