@@ -51,12 +51,10 @@ def expected(spec, x, weight, norm, residual):
     return y + residual if spec.residual else y
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_fused_linear(build, case):
-    spec = spec_of(CASES[case])
-    n, k, y_dtype = spec.out_features, spec.in_features, spec.y_dtype
-    rng = np.random.default_rng(n + k)
-    kernel = KERNELS.fused_linear(spec)
+def fused_linear(build, kernels, spec, rng):
+    """What runs some of ROWS random rows through the spec's kernel, and what all of them give."""
+    n, k = spec.out_features, spec.in_features
+    kernel = kernels.fused_linear(spec)
     compute = build(kernel.compute)
     stored, weight = portable(rng, n, k, spec.scheme, spec.scale_dtype)
     x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
@@ -64,19 +62,23 @@ def test_fused_linear(build, case):
     r = rng.standard_normal((ROWS, spec.width)).astype("float32")
 
     def run(rows):
-        y = np.full((len(rows), spec.width), np.nan, y_dtype)
+        y = np.full((len(rows), spec.width), np.nan, spec.y_dtype)
         scratch = [np.full(len(rows), np.nan, "float32") for _ in kernel.scratch]
-        inputs = [
-            x[rows],
-            *([norm] if spec.norm_eps else []),
-            *stored,
-            *([r[rows]] if spec.residual else []),
-        ]
+        before = [norm] if spec.norm_eps else []
+        behind = [r[rows]] if spec.residual else []
+        inputs = [x[rows], *before, *stored, *behind]
         return compute(*inputs, y, *scratch)[len(inputs)]
 
+    return run, expected(spec, x, weight, norm, r)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fused_linear(build, case):
+    spec = spec_of(CASES[case])
+    rng = np.random.default_rng(spec.out_features + spec.in_features)
+    run, exact = fused_linear(build, KERNELS, spec, rng)
     y = run(np.arange(ROWS))
-    exact = expected(spec, x, weight, norm, r)
-    assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < BOUND[y_dtype]
+    assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < BOUND[spec.y_dtype]
     # One row, a few and many go to different kernels: the same bits.
     for some in ([3], [0, 69, 5], range(20, 28), range(61, 70), rng.permutation(ROWS)):
         assert np.array_equal(run(np.array(some)), y[np.array(some)])

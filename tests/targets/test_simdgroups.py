@@ -11,15 +11,13 @@ from wherry.targets.kernels.gpu.simdgroups import plan
 from wherry.targets.target import find
 
 from ..support import metal
-from .test_cpu_linear import portable
 from .test_device_experts import CASES as EXPERTS
 from .test_device_experts import expert_linear
-from .test_fused_linear import BOUND, expected, spec_of
+from .test_fused_linear import BOUND, ROWS, fused_linear, spec_of
 from .test_gpu_sources import USUAL, source
 
 pytestmark = pytest.mark.cpu
 KERNELS = find("metal").kernels.kernels
-ROWS = 70  # more than a tile of every kernel
 FEW = 8  # so many rows have a kernel of their own
 SINGLE, HALF = "float32", "float16"
 CASES = {  # N, K, scheme, dtype of scales, norm, gated, residual, dtypes of x and y
@@ -40,32 +38,13 @@ BY_DAY = ("4 bits, norm and gate",)  # and whole models, in test_metal.py
 def test_fused_linear(case, monkeypatch):
     monkeypatch.setattr(plan, "_ENOUGH_BLOCKS", 1)  # large tiles, too
     spec = spec_of(CASES[case])
-    n, k, y_dtype = spec.out_features, spec.in_features, spec.y_dtype
-    rng = np.random.default_rng(n + k)
+    rng = np.random.default_rng(spec.out_features + spec.in_features)
     assert plan.tiles(spec)[0] == plan.SMALL.rows < ROWS
-    kernel = KERNELS.fused_linear(spec)
-    compute = metal.build(kernel.compute)
-    stored, weight = portable(rng, n, k, spec.scheme, spec.scale_dtype)
-    x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
-    norm = rng.uniform(0.5, 2, k).astype("float32")
-    r = rng.standard_normal((ROWS, spec.width)).astype("float32")
-
-    def run(rows):
-        y = np.full((len(rows), spec.width), np.nan, y_dtype)
-        scratch = [np.full(len(rows), np.nan, "float32") for _ in kernel.scratch]
-        inputs = [
-            x[rows],
-            *([norm] if spec.norm_eps else []),
-            *stored,
-            *([r[rows]] if spec.residual else []),
-        ]
-        return compute(*inputs, y, *scratch)[len(inputs)]
-
+    run, exact = fused_linear(metal.build, KERNELS, spec, rng)
     many = run(np.arange(ROWS))
     few = np.concatenate([run(np.arange(i, min(i + FEW, ROWS))) for i in range(0, ROWS, FEW)])
-    exact = expected(spec, x, weight, norm, r)
     for y in (many, few):
-        assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < BOUND[y_dtype]
+        assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < BOUND[spec.y_dtype]
     # Few rows and many go to kernels whose sums have different orders; in each, a row has its bits.
     for some in ([3], [0, 69, 5], range(60, 68)):
         assert np.array_equal(run(np.array(some)), few[np.array(some)])
