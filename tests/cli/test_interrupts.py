@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import socket
 import struct
 import termios
 import time
@@ -168,41 +169,50 @@ def idle(process):
     return before > 0.1 and cpu_seconds(process) == before
 
 
-def is_blocked(process, size):
-    """It has begun to write, and waits: a piece that has no room is not written in part."""
-    return filled(process.stdout) > size - SPARE and idle(process)
+class Narrow:
+    """A process whose stdout takes one piece, of any size: an answer takes until it is read.
+
+    A pipe would take a number of bytes, and of a piece that is longer nothing.
+    """
+
+    def __init__(self, *arguments):
+        ours, theirs = socket.socketpair()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least that there is
+        theirs.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                theirs.send(b".")
+        ours.recv(1)
+        theirs.setblocking(True)
+        self.before = held(ours)
+        self.process = started(*arguments, stdout=theirs.fileno())
+        self.process.stdout = ours.makefile("rb")
+        theirs.close()
+
+    def waits(self):
+        """Whether it has begun to write, and cannot go on."""
+        return held(self.process.stdout) > self.before and idle(self.process)
 
 
-SPARE = 8  # bytes
-
-
-def full_pipe(process, spare=SPARE):
-    """Let stdout have room for a few bytes alone: writing an answer takes until it is read."""
-    size = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
-    with open(f"/proc/self/fd/{process.stdout.fileno()}", "wb", buffering=0) as f:  # noqa: PTH123
-        f.write(b"." * (size - spare))
-    return size
-
-
-def filled(pipe):
+def held(pipe):
+    """Bytes that have not been read."""
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
 
 
 @pytest.mark.cpu
 def test_while_it_answers(demo):
-    process = started("run", str(demo), "--temperature", "0", "Tell me a story about a fox.")
-    size = full_pipe(process)
-    wait_for(process, lambda: is_blocked(process, size))
-    assert len(ends_at_once(process)) > size - SPARE
+    narrow = Narrow("run", str(demo), "--temperature", "0", "Tell me a story about a fox.")
+    wait_for(narrow.process, narrow.waits)
+    assert len(ends_at_once(narrow.process)) > narrow.before
 
 
 @pytest.mark.cpu
 def test_in_a_chat_it_stops_the_answer_alone(demo):
-    process = started("chat", str(demo), "--temperature", "0")
-    size = full_pipe(process)
+    narrow = Narrow("chat", str(demo), "--temperature", "0")
+    process = narrow.process
     process.stdin.write(b"Tell me a story about a fox.\n")
     process.stdin.flush()
-    wait_for(process, lambda: is_blocked(process, size))
+    wait_for(process, narrow.waits)
     interrupt(process)
     out, err = process.communicate(b"What is 2 plus 3?\n", timeout=60)
     assert process.returncode == 0, err
