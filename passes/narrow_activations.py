@@ -10,8 +10,8 @@
 Runs in the fuse phase after all that makes such kernels, for targets whose activations are float16.
 Kernels compute in float32 whatever they read and write. What has a residual added stays float32,
 and with it the sum that goes through all layers: models are known whose sum passes 65504, and its
-small numbers matter beside its large ones. So does what any other operation reads, and what is
-returned.
+small numbers matter beside its large ones. So does what any other operation reads, what is
+returned, and what linears of experts have for which the target has no kernel of float16.
 """
 
 from __future__ import annotations
@@ -70,11 +70,31 @@ class NarrowActivations:
         return rewritten(mod, _Rewriter(mod, self.kernels))
 
 
+class _Halves:
+    """Which kernels a target has for float16: all but some linears of experts."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self._known: dict[str, bool] = {}
+
+    def there(self, op: str, spec: dict[str, Any], path: tuple[str, ...]) -> bool:
+        """Whether there is one of `spec` with float16 at `path`."""
+        if op != "expert_linear":
+            return True
+        half = deepcopy(spec)
+        _set(half, path, HALF)
+        key = json.dumps(half, sort_keys=True)
+        if key not in self._known:
+            self._known[key] = self._kernels.kernel(op, key) is not None
+        return self._known[key]
+
+
 class _Flow:
     """Who makes and who reads the variables of a function."""
 
-    def __init__(self, mod: IRModule, func: relax.Function) -> None:
+    def __init__(self, mod: IRModule, func: relax.Function, halves: _Halves) -> None:
         self.mod = mod
+        self.halves = halves
         self.bindings = [b for block in func.body.blocks for b in block.bindings]
         self.reads: dict[relax.Var, list[relax.VarBinding]] = {}
         self.counts = _occurrences(func.body.body)
@@ -92,6 +112,8 @@ class _Flow:
         for binding in self.bindings:
             found = self.kernel(binding.value)
             if found is None or found[1].get("residual"):
+                continue
+            if not self.halves.there(*found, KERNELS[found[0]].written):
                 continue
             if not isinstance(binding.var.ty, relax.TupleType):
                 yield binding.var, binding.var
@@ -113,7 +135,10 @@ class _Flow:
         call = reader.value
         if isinstance(call, relax.Call) and call.op == RESHAPE:
             return self.only_kernels_read(reader.var)
-        return self.kernel(call) is not None and call.args[1].fields[0].same_as(var)
+        found = self.kernel(call)
+        if found is None or not call.args[1].fields[0].same_as(var):
+            return False
+        return self.halves.there(*found, KERNELS[found[0]].read)
 
 
 @mutator
@@ -122,11 +147,12 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.kernels = kernels
+        self.halves = _Halves(kernels)
         self.writers: set[relax.Var] = set()  # variables of the calls whose results are float16
         self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any]] = {}
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
-        flow = _Flow(self.mod, func)
+        flow = _Flow(self.mod, func, self.halves)
         self.writers = {call for call, result in flow.results() if flow.only_kernels_read(result)}
         return super().visit_function_(func)
 

@@ -124,7 +124,7 @@ class KernelSet(Protocol):
 
         (x, ids, starts and slots if routed, weights [n, K] if combined, bias [E, N] if the spec has
         it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual
-        where an addition is not a launch.
+        where an addition is not a launch, and with float16 where there is no such kernel.
         """
         ...
 

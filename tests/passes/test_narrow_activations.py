@@ -17,14 +17,15 @@ PAGES = (9, 2, 1, 16, 4)
 
 
 class Target:
-    """Has every kernel, with memory of its own; keeps what it was asked for."""
+    """Has every kernel, with memory of its own; `missing(op, spec)`: but this."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, missing=lambda op, spec: False):
+        self.missing = missing
 
     def kernel(self, op, spec):
         found = json.loads(spec)
-        self.asked.append((op, found))
+        if self.missing(op, found):
+            return None
         inner = found["linear"]["y_dtype"] if op == "qkv_attention" else "float32"
         scratch = ((("n", 3), inner),) if not op.endswith("linear") else ()
         return type("Kernel", (), {"compute": function(op, **found), "scratch": scratch})()
@@ -62,8 +63,7 @@ def narrowed(**options):
             head = builder.add_func(function("fused_linear", **F32, residual=False), "head")
             y = builder.emit_output(relax.call_tir(head, [y], out_ty=ty((5, 20))))
         builder.emit_func_output(y)
-    target = Target()
-    return NarrowActivations(target)(builder.get())
+    return NarrowActivations(Target())(builder.get())
 
 
 def dtypes(found):
@@ -100,7 +100,7 @@ def test_what_others_read_stays(read):
     assert dtypes(calls(mod)[0][2]) == ["float32"]
 
 
-def experts(*, scheduled):
+def experts(target, *, scheduled=True):
     """x + down(up(x)), linears of experts that the fuse phase has made kernels, or has not."""
     x = relax.Var("x", ty(FLAT))
     builder = relax.BlockBuilder()
@@ -116,13 +116,19 @@ def experts(*, scheduled):
             h = builder.emit(relax.call_tir(up, [x], out_ty=ty((10, 4))))
             y = builder.emit_output(relax.call_tir(down, [h, x], out_ty=ty(FLAT)))
         builder.emit_func_output(y)
-    return NarrowActivations(Target())(builder.get())
+    return NarrowActivations(target)(builder.get())
 
 
 def test_what_experts_hand_on():
     single, half = "float32", "float16"
     for scheduled, between in ((True, half), (False, single)):
-        mod = experts(scheduled=scheduled)
+        mod = experts(Target(), scheduled=scheduled)
         assert [dtypes(found) for _, _, found in calls(mod)] == [[between], [single]]
         asked = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "expert_linear")]
         assert asked == [(single, between), (between, single)]
+
+
+@pytest.mark.parametrize("where", ["x_dtype", "y_dtype"])
+def test_experts_of_which_one_has_no_kernel_of_float16(where):
+    missing = Target(lambda op, spec: op == "expert_linear" and spec[where] == "float16")
+    assert [dtypes(found) for _, _, found in calls(experts(missing))] == [["float32"], ["float32"]]

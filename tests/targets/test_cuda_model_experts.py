@@ -1,4 +1,4 @@
-"""As `test_cuda_model`: experts as wide as tensor cores have them, and weights of 8 bits."""
+"""As `test_cuda_model`: experts as wide as tensor cores have them or not, and weights of 8 bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ ALIGNED = {
 
 @pytest.mark.parametrize(
     ("name", "quant"),
-    [("llama", "q8f16_1"), ("qwen3_moe-aligned", "q4f16_1"), ("gpt_oss-aligned", "q8f16_1")],
+    [
+        ("llama", "q8f16_1"),
+        ("qwen3_moe-aligned", "q4f16_1"),
+        ("qwen3_moe", "q4f16_1"),
+        ("gpt_oss-aligned", "q8f16_1"),
+    ],
 )
 def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
     for aligned in ALIGNED.items():

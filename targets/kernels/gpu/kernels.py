@@ -104,10 +104,15 @@ class GpuKernels:
         """Any number of experts that fit into shared memory."""
         return route(spec, self.limits)
 
-    def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel:
-        """All schemes, from the portable layout where tensor cores have none of their own."""
+    def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel | None:
+        """All schemes, from the portable layout where tensor cores have none of their own.
+
+        None with float16 activations there.
+        """
         if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
             return tensor_cores.expert_linear(spec)
+        if "float16" in (spec.x_dtype, spec.y_dtype):
+            return None
         return expert_linear(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
