@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from random import Random
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from corpus import ASSISTANT, BOS, EARLY, END, PAD, SYSTEM, USER, document
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 _IGNORE = -100  # the target that cross_entropy leaves out
 
@@ -59,3 +61,28 @@ class Packer:
                 (now != ids[USER]) & (now != ids[SYSTEM]) & (now != ids[END]) & (now != ids[PAD])
             )
         return np.where(counts, packed, _IGNORE)[:, 1:].copy()
+
+
+class BatchOfStep(Dataset[tuple[Tensor, Tensor]]):
+    """`make(step)` as a data set, whose items processes of a DataLoader make ahead of their use."""
+
+    def __init__(self, make: Callable[[int], tuple[Tensor, Tensor]]) -> None:
+        self.make = make
+
+    def __getitem__(self, step: int) -> tuple[Tensor, Tensor]:
+        return self.make(step)
+
+
+def batches(
+    make: Callable[[int], tuple[Tensor, Tensor]], steps: range, processes: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the batch of each step, in order; 0 processes: made when it is asked for."""
+    return iter(
+        DataLoader(
+            BatchOfStep(make),
+            batch_size=None,
+            sampler=steps,
+            num_workers=processes,
+            prefetch_factor=8 if processes else None,
+        )
+    )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from evaluate import Results
 
 _CARD = """\
@@ -28,7 +30,7 @@ A very small chat model, so that `wherry run demo "Tell me a story about a fox."
 
 All text was made by the rules in `examples/train_demo` from a seed: templates, word lists and small tables of facts. No other text was used: nothing was downloaded, and no other model took part. About half of the text is stories (31 plots, with chosen or random heroes, friends, places and things) with questions about them; the rest is questions and answers, sums, counting, lists, poems, small talk, facts about Wherry, and polite refusals.
 
-- Training: {steps} steps, {tokens} million tokens, every text seen once; {minutes} minutes on one thread of a busy AMD EPYC (Zen 4), bfloat16 matrix products with float32 weights.
+- Training: {steps} steps, {tokens} million tokens, every text seen once; {minutes} minutes on {where}, bfloat16 matrix products with float32 weights.{before}
 - Optimizer: Muon for the matrices, AdamW for the embedding and the norms; constant rate for 2000 steps, then linear decay to zero. The text was made a little richer in facts after 1400 steps, which `train.py` does as well.
 - Loss: only what the assistant says, and plain stories.
 - To make it again: `python examples/train_demo/train.py`.
@@ -56,15 +58,29 @@ Apache-2.0, as the rest of the project.
 """
 
 
-def card(run: dict[str, float], losses: list[float], results: list[Results]) -> str:
-    """Return the card for a run (parameters, steps, tokens, minutes); float16 first, then 4 bits."""
+@dataclass(frozen=True)
+class Run:
+    """What a card says of the training."""
+
+    parameters: int
+    steps: int
+    tokens: int
+    minutes: int
+    where: str  # the processor
+    before: int  # steps that an earlier run had made
+
+
+def card(run: Run, losses: list[float], results: list[Results]) -> str:
+    """Return the card; float16 first, then 4 bits."""
     full, rounded = results
     rows = [f"| {name} | {_share(full, name)} | {_share(rounded, name)} |" for name in full]
     return _CARD.format(
-        parameters=f"{run['parameters'] / 1e6:.2f} million",
-        steps=int(run["steps"]),
-        tokens=f"{run['tokens'] / 1e6:.1f}",
-        minutes=int(run["minutes"]),
+        parameters=f"{run.parameters / 1e6:.2f} million",
+        steps=run.steps,
+        tokens=f"{run.tokens / 1e6:.1f}",
+        minutes=run.minutes,
+        where=run.where,
+        before=f" {run.before} steps went before, as an earlier card says." if run.before else "",
         loss=losses[0],
         perplexity=2.718281828 ** losses[0],
         loss4=losses[1],
