@@ -17,6 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Collection
+from ctypes.util import find_library
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,6 +43,7 @@ LARGE = (
     ("llama-3.2-1b", "q0f16"),
     ("llama-3.1-8b", "q0f16"),
 )
+PEERS = ("llama-3.2-1b", "llama-3.1-8b")  # shapes that others run there, in bfloat16
 FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
 KERNEL_RUNS = (  # tests, and which of them
     (
@@ -70,6 +72,7 @@ def _site(out: Path, device: str, python: str) -> None:
         ignore=shutil.ignore_patterns("__pycache__", "demo", "page", "*.so"),
     )
     shutil.copytree(ROOT / "benchmarks" / "gpu", out / "benchmarks" / "gpu")
+    shutil.copy(ROOT / "benchmarks" / "shapes.py", out / "benchmarks")
     (out / "benchmarks" / "__init__.py").touch()
     lib = out / "tvm" / "lib"
     lib.mkdir(parents=True)
@@ -80,6 +83,8 @@ def _site(out: Path, device: str, python: str) -> None:
         found = Path(spec.origin).parent / "lib" / file_name(stem)
         if found.is_file():
             shutil.copy(found, lib)
+    if device == "vulkan" and (loader := find_library("vulkan")):
+        shutil.copy(Path("/usr/lib/x86_64-linux-gnu") / loader, lib)
     libraries = [find_core(), *([find_plugin(device)] if device in PLUGINS else [])]
     for library in libraries:
         stripped = out / "wherry" / library.name
@@ -122,7 +127,7 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
         if "large" in parts:
             _large(bundle / "large", target)
         sizes = {"batches": BATCHES, "context": CONTEXT, "prefill": PREFILL}
-        told = {"device": device, "target": target, "sizes": sizes}
+        told = {"device": device, "target": target, "sizes": sizes, "peers": PEERS}
         (bundle / "bundle.json").write_text(json.dumps(told))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]

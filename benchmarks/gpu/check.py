@@ -1,7 +1,8 @@
 """On a machine with a GPU: run all that a bundle holds, and write what came of it.
 
-`python -m benchmarks.gpu.check BUNDLE OUT`. Each piece runs in a process of its own with a limit of
-time, and what fails does not stop the rest. OUT gets report.txt, replays.jsonl, rows.jsonl.
+`python -m benchmarks.gpu.check BUNDLE OUT [PART...]`. Each piece runs in a process of its own with
+a limit of time, and what fails does not stop the rest. OUT gets report.txt, replays.jsonl,
+rows.jsonl, profiles.jsonl, peers.jsonl.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 BUDGET_S = 600.0  # of the whole
 PIECE_S = 180.0  # of one process
+PARTS = ("models", "kernels", "large", "peers")  # in their order
+TOP = 8  # kernels of a profile that the report names
 
 
 class Check:
@@ -24,6 +27,7 @@ class Check:
         self.bundle, self.out, self.begin = bundle, out, time.monotonic()
         told = json.loads((bundle / "bundle.json").read_text())
         self.device, self.sizes = told["device"], json.dumps(told["sizes"])
+        self.peers: list[str] = told["peers"]  # shapes
         out.mkdir(parents=True, exist_ok=True)
 
     def left(self) -> float:
@@ -74,7 +78,9 @@ class Check:
 
     def measure(self, folder: Path, card: dict[str, Any]) -> None:
         """A row of a large model."""
-        rows, problem = self.run("measure", str(folder), self.device, self.sizes)
+        lines, problem = self.run("measure", str(folder), self.device, self.sizes)
+        self.keep("profiles.jsonl", [line for line in lines if "profile" in line])
+        rows = [line for line in lines if "profile" not in line]
         self.keep("rows.jsonl", [row | {"card": card} for row in rows])
         for row in rows:
             first = "prefill_tokens_s" in row
@@ -85,8 +91,37 @@ class Check:
             for name in (n for n in row if n.startswith("decode_")):
                 share = row[name]["bytes_s"] / card.get("copy_bytes_s", float("nan"))
                 self.say(f"  {name}: {row[name]['tokens_s']:.0f} tokens/s, {share:.0%} of a copy")
+        for line in lines:
+            for phase, found in line.get("profile", {}).items():
+                self.say(f"  {phase}: {_spent(found)}")
         if problem:
             self.say(f"{folder.name}: {problem}")
+
+    def peer(self, shape: str) -> None:
+        """A row of what others make of a large model's shape."""
+        rows, problem = self.run("peer", shape, self.sizes)
+        self.keep("peers.jsonl", rows[-1:])
+        for row in rows[-1:]:
+            steps = ", ".join(
+                f"{n} {row[n]['tokens_s']:.0f}" for n in row if n.startswith("decode_")
+            )
+            first = f"prefill {row['prefill_tokens_s']:.0f} tokens/s"
+            self.say(f"{row['peer']} of {shape}: {first}, {steps}")
+        if problem:
+            self.say(f"peer of {shape}: {problem}")
+
+
+def _spent(profile: dict[str, Any]) -> str:
+    """What a step's time goes to, in a line and a line a kernel."""
+    busy, span = profile["busy_us"], profile["span_us"]
+    lines = [f"{profile['launches']:.0f} launches, busy {busy:.0f} of {span:.0f} us a step"]
+    for kernel in profile["kernels"][:TOP]:
+        shape = f"{kernel['grid']} x {kernel['block']}"
+        lines.append(
+            f"{kernel['share']:6.1%} {kernel['us']:8.1f} us in {kernel['calls']:.0f} calls of "
+            f"{kernel['name']} {shape}, {kernel['registers per thread']} registers"
+        )
+    return "\n    ".join(lines)
 
 
 def _text(content: str | bytes | None) -> str:
@@ -99,16 +134,26 @@ def folders(place: Path) -> list[Path]:
 
 
 def main() -> None:
-    """All of it."""
-    check = Check(Path(sys.argv[1]), Path(sys.argv[2]))
+    """All of it, or some parts."""
+    bundle, out, *parts = sys.argv[1:]
+    if unknown := set(parts) - set(PARTS):
+        sys.exit(f"unknown parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    check = Check(Path(bundle), Path(out))
     cards, problem = check.run("card")
     card = cards[0] if cards else {}
     check.say(problem or json.dumps(card))
-    check.replay("model", folders(check.bundle / "models"))
-    check.replay("kernel", folders(check.bundle / "kernels"))
-    for folder in folders(check.bundle / "large"):
-        if check.left() > 20:
-            check.measure(folder, card)
+    large = folders(check.bundle / "large")
+    for part in parts or PARTS:
+        if part in ("models", "kernels"):
+            check.replay(part.removesuffix("s"), folders(check.bundle / part))
+        elif part == "large":
+            for folder in large:
+                if check.left() > 20:
+                    check.measure(folder, card)
+        else:
+            for shape in check.peers:
+                if check.left() > 20:
+                    check.peer(shape)
     check.say("done")
 
 

@@ -2,7 +2,7 @@
 
 Prefill of a long prompt, decoding at several batch sizes, time to first token, memory; beside them
 what the weights and the cache that a step reads take of the card's measured bandwidth. On CUDA a
-second row has the decoding without graphs.
+second row has the decoding without graphs, and a third the kernels that the time goes to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import byref, c_size_t
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,12 @@ from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
 
 from .fill import fill
+from .profile import by_name, recorded
 
 BATCHES = (1, 8, 64)
 CONTEXT = 1024  # tokens of each sequence before the decoding that is measured
 STEPS = 64  # that are measured
+PROFILED = 16  # steps whose kernels are recorded
 MOST = 8 * STEPS  # tokens that a sequence may give while the prompts of others are computed
 PREFILL = 2048  # tokens
 
@@ -95,21 +98,26 @@ class Stepper:
         self.drain()
         return time.perf_counter() - begin
 
-    def decode(self, batch: int) -> float:
-        """Median seconds of a step in which `batch` sequences have a row each."""
+    @contextmanager
+    def decoding(self, batch: int) -> Iterator[None]:
+        """Within, `batch` sequences have a row each in every step."""
         for _ in range(batch):
             self.add(self.sizes.context, MOST)
         while self.core.stats().running < batch:
             self.step()
         for _ in range(8):
             self.step()
-        seconds = statistics.median(self.step() for _ in range(STEPS))
+        yield
         if self.core.stats().running != batch:
             raise RuntimeError(f"{batch} sequences did not decode together to the end")
         for i in range(batch):
             self.core.abort(self.ids - i)
         self.drain()
-        return seconds
+
+    def decode(self, batch: int) -> float:
+        """Median seconds of a step in which `batch` sequences have a row each."""
+        with self.decoding(batch):
+            return statistics.median(self.step() for _ in range(STEPS))
 
 
 def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
@@ -135,14 +143,32 @@ def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
     return row
 
 
-def without_graphs(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
-    """The row's decoding once more, each step launched kernel by kernel."""
+def without_graphs(folder: Path, device: str, sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """The row's decoding once more, each step launched kernel by kernel; then its kernels."""
     manifest = read_manifest(folder)
     run = Stepper(folder, device, sizes, graphs=False)
-    row = {"model": folder.name, "quant": manifest.quantization, "context": sizes.context}
-    row |= decoding(run, manifest.memory)
+    about = {"model": folder.name, "quant": manifest.quantization, "context": sizes.context}
+    yield about | decoding(run, manifest.memory)
+    yield about | {"profile": profile(run)}
     run.core.close()
-    return row
+
+
+def profile(run: Stepper) -> dict[str, Any]:
+    """The kernels of a prompt, and of a step of each batch size."""
+    found = {"prefill": by_name(recorded(lambda: _prefill(run)), 1)}
+    for batch in run.sizes.batches:
+        with run.decoding(batch):
+            found[f"decode_{batch}"] = by_name(recorded(lambda: _steps(run)), PROFILED)
+    return found
+
+
+def _prefill(run: Stepper) -> None:
+    run.first_token(run.sizes.prefill)
+
+
+def _steps(run: Stepper) -> None:
+    for _ in range(PROFILED):
+        run.step()
 
 
 def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
@@ -172,7 +198,8 @@ def main() -> None:
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
     print(json.dumps(measure(Path(folder), device, asked)), flush=True)
     if device == "cuda":
-        print(json.dumps(without_graphs(Path(folder), device, asked)), flush=True)
+        for row in without_graphs(Path(folder), device, asked):
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ def results(tmp_path_factory):
         patch.setattr(bundle, "FLOATS", ["qwen3"])
         patch.setattr(bundle, "KERNEL_RUNS", [("device_kernels", ("-k", "vulkan and norms"))])
         patch.setattr(bundle, "LARGE", [("tiny", "q4f16_1")])
+        patch.setattr(bundle, "PEERS", ["smollm2-135m"])
         patch.setitem(shapes.SHAPES, "tiny", TINY)
         for name, value in {"BATCHES": (1, 4), "CONTEXT": 24, "PREFILL": 32}.items():
             patch.setattr(bundle, name, value)
@@ -63,6 +64,13 @@ def test_what_fails_does_not_stop_the_rest(results):
     _, report = results
     assert "status 1" in report and "CUDA" in report.partition("models:")[0]
     assert report.rstrip().endswith("done")
+
+
+def test_a_peer_has_the_same_numbers(results):
+    folder, _ = results
+    (row,) = [json.loads(line) for line in (folder / "peers.jsonl").read_text().splitlines()]
+    assert row["peer"] == "transformers" and row["prefill_tokens_s"] > 0
+    assert row["decode_1"]["tokens_s"] > 0 and row["decode_4"]["step_s"] > 0
 
 
 def test_a_row_has_what_a_step_costs(results):

@@ -1,0 +1,98 @@
+"""Transformers beside us: `python -m benchmarks.gpu.peer SHAPE [SIZES]`, a JSON row.
+
+bfloat16 with random weights, a cache of fixed size, and `torch.compile` of the decoding step with
+CUDA graphs, as its `generate` does by itself for such a cache. A step's time is what more tokens
+add to the time of fewer.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from ..shapes import SHAPES
+from .measure import STEPS, Sizes
+
+FEW = 8  # tokens that are given in both times
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def made(config: dict[str, Any]) -> Any:
+    """A model of the shape, on the device."""
+    described = AutoConfig.for_model(**config)
+    with torch.device(DEVICE):
+        model = AutoModelForCausalLM.from_config(described, dtype=torch.bfloat16)
+    return model.eval()
+
+
+def seconds(work: Callable[[], Any], times: int) -> float:
+    """Median; the first run warms up."""
+    taken = []
+    for _ in range(times + 1):
+        _wait()
+        begin = time.perf_counter()
+        work()
+        _wait()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken[1:])
+
+
+def _wait() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def tokens(model: Any, rows: int, length: int) -> torch.Tensor:
+    """Random ones."""
+    return torch.randint(0, model.config.vocab_size, (rows, length), device=DEVICE)
+
+
+def prefill(model: Any, length: int) -> float:
+    """Seconds from a prompt to the logits of its last token."""
+    prompt = tokens(model, 1, length)
+    return seconds(lambda: model(prompt, logits_to_keep=1), 5)
+
+
+def decode(model: Any, rows: int, context: int) -> float:
+    """Seconds of a step of `rows` sequences."""
+    prompt = tokens(model, rows, context)
+
+    def give(count: int) -> Callable[[], Any]:
+        return lambda: model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=count,
+            min_new_tokens=count,
+            max_length=None,
+            do_sample=False,
+            cache_implementation="static",
+            pad_token_id=0,
+        )
+
+    return (seconds(give(FEW + STEPS), 3) - seconds(give(FEW), 3)) / STEPS
+
+
+@torch.inference_mode()
+def main() -> None:
+    """One row, printed again whenever it has more."""
+    shape, *sizes = sys.argv[1:]
+    asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
+    model = made(SHAPES[shape])
+    row: dict[str, Any] = {"peer": "transformers", "model": shape, "quant": "bfloat16"}
+    row |= {"torch": torch.__version__, "context": asked.context}
+    row["prefill_tokens_s"] = asked.prefill / prefill(model, asked.prefill)
+    for batch in asked.batches:
+        step = decode(model, batch, asked.context)
+        row[f"decode_{batch}"] = {"step_s": step, "tokens_s": batch / step}
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

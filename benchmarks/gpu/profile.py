@@ -1,0 +1,72 @@
+"""Which kernels the time of a GPU goes to, by PyTorch's profiler, which sees ours as well.
+
+Kernels have the names of the library's functions; the grid of a linear tells which one it is.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+MOST = 16  # kernels of a row
+
+
+def recorded(work: Callable[[], None]) -> list[dict[str, Any]]:
+    """All kernels that a GPU ran during `work`, as events of a Chrome trace.
+
+    Raises:
+        ImportError: there is no PyTorch.
+    """
+    import torch
+
+    torch.cuda.init()
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        work()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    return [e for e in events if e.get("cat") == "kernel"]
+
+
+def by_name(events: Iterable[Mapping[str, Any]], steps: int) -> dict[str, Any]:
+    """What `steps` steps did, each kernel's part of one of them, the longest first.
+
+    Times are in microseconds; `busy_us` is that of all kernels, `span_us` from the begin of the
+    first to the end of the last.
+    """
+    found = sorted(events, key=lambda e: float(e["ts"]))
+    if not found:
+        return {"busy_us": 0.0, "span_us": 0.0, "launches": 0.0, "kernels": []}
+    times: dict[str, list[float]] = defaultdict(list)
+    longest: dict[str, Mapping[str, Any]] = {}
+    for event in found:
+        name, time = str(event["name"]), float(event["dur"])
+        if time > max(times[name], default=-1.0):
+            longest[name] = event["args"]
+        times[name].append(time)
+    busy = sum(map(sum, times.values()))
+    end = max(float(e["ts"]) + float(e["dur"]) for e in found)
+    kernels = [
+        {
+            "name": name,
+            "us": sum(own) / steps,
+            "share": sum(own) / busy,
+            "calls": len(own) / steps,
+            "longest_us": max(own),
+            **{key: longest[name].get(key) for key in ("grid", "block", "registers per thread")},
+        }
+        for name, own in sorted(times.items(), key=lambda item: -sum(item[1]))
+    ]
+    return {
+        "busy_us": busy / steps,
+        "span_us": (end - float(found[0]["ts"])) / steps,
+        "launches": len(found) / steps,
+        "kernels": kernels[:MOST],
+    }
