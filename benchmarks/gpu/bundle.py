@@ -72,7 +72,6 @@ def _site(out: Path, device: str, python: str) -> None:
         ignore=shutil.ignore_patterns("__pycache__", "demo", "page", "*.so"),
     )
     shutil.copytree(ROOT / "benchmarks" / "gpu", out / "benchmarks" / "gpu")
-    shutil.copy(ROOT / "benchmarks" / "shapes.py", out / "benchmarks")
     (out / "benchmarks" / "__init__.py").touch()
     lib = out / "tvm" / "lib"
     lib.mkdir(parents=True)
@@ -127,7 +126,8 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
         if "large" in parts:
             _large(bundle / "large", target)
         sizes = {"batches": BATCHES, "context": CONTEXT, "prefill": PREFILL}
-        told = {"device": device, "target": target, "sizes": sizes, "peers": PEERS}
+        peers = {name: SHAPES[name] for name in PEERS}
+        told = {"device": device, "target": target, "sizes": sizes, "peers": peers}
         (bundle / "bundle.json").write_text(json.dumps(told))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]

@@ -27,7 +27,7 @@ class Check:
         self.bundle, self.out, self.begin = bundle, out, time.monotonic()
         told = json.loads((bundle / "bundle.json").read_text())
         self.device, self.sizes = told["device"], json.dumps(told["sizes"])
-        self.peers: list[str] = told["peers"]  # shapes
+        self.peers: dict[str, Any] = told["peers"]  # config.json by name
         out.mkdir(parents=True, exist_ok=True)
 
     def left(self) -> float:
@@ -97,18 +97,18 @@ class Check:
         if problem:
             self.say(f"{folder.name}: {problem}")
 
-    def peer(self, shape: str) -> None:
-        """A row of what others make of a large model's shape."""
-        rows, problem = self.run("peer", shape, self.sizes)
+    def peer(self, name: str) -> None:
+        """A row of what others make of a large model."""
+        rows, problem = self.run("peer", name, json.dumps(self.peers[name]), self.sizes)
         self.keep("peers.jsonl", rows[-1:])
         for row in rows[-1:]:
             steps = ", ".join(
                 f"{n} {row[n]['tokens_s']:.0f}" for n in row if n.startswith("decode_")
             )
             first = f"prefill {row['prefill_tokens_s']:.0f} tokens/s"
-            self.say(f"{row['peer']} of {shape}: {first}, {steps}")
+            self.say(f"{row['peer']} of {name}: {first}, {steps}")
         if problem:
-            self.say(f"peer of {shape}: {problem}")
+            self.say(f"peer of {name}: {problem}")
 
 
 def _spent(profile: dict[str, Any]) -> str:
@@ -151,9 +151,9 @@ def main() -> None:
                 if check.left() > 20:
                     check.measure(folder, card)
         else:
-            for shape in check.peers:
+            for name in check.peers:
                 if check.left() > 20:
-                    check.peer(shape)
+                    check.peer(name)
     check.say("done")
 
 

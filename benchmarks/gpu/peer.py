@@ -1,8 +1,8 @@
-"""Transformers beside us: `python -m benchmarks.gpu.peer SHAPE [SIZES]`, a JSON row.
+"""Transformers beside us: `python -m benchmarks.gpu.peer NAME CONFIG [SIZES]`, a JSON row.
 
-bfloat16 with random weights, a cache of fixed size, and `torch.compile` of the decoding step with
-CUDA graphs, as its `generate` does by itself for such a cache. A step's time is what more tokens
-add to the time of fewer.
+The model of a `config.json` in bfloat16 with random weights, a cache of fixed size, and
+`torch.compile` of the decoding step with CUDA graphs, as its `generate` does by itself for such a
+cache. A step's time is what more tokens add to the time of fewer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from ..shapes import SHAPES
 from .measure import STEPS, Sizes
 
 FEW = 8  # tokens that are given in both times
@@ -82,10 +81,10 @@ def decode(model: Any, rows: int, context: int) -> float:
 @torch.inference_mode()
 def main() -> None:
     """One row, printed again whenever it has more."""
-    shape, *sizes = sys.argv[1:]
+    name, config, *sizes = sys.argv[1:]
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
-    model = made(SHAPES[shape])
-    row: dict[str, Any] = {"peer": "transformers", "model": shape, "quant": "bfloat16"}
+    model = made(json.loads(config))
+    row: dict[str, Any] = {"peer": "transformers", "model": name, "quant": "bfloat16"}
     row |= {"torch": torch.__version__, "context": asked.context}
     row["prefill_tokens_s"] = asked.prefill / prefill(model, asked.prefill)
     for batch in asked.batches:

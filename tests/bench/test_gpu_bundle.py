@@ -38,7 +38,7 @@ def results(tmp_path_factory):
         patch.setattr(bundle, "FLOATS", ["qwen3"])
         patch.setattr(bundle, "KERNEL_RUNS", [("device_kernels", ("-k", "vulkan and norms"))])
         patch.setattr(bundle, "LARGE", [("tiny", "q4f16_1")])
-        patch.setattr(bundle, "PEERS", ["smollm2-135m"])
+        patch.setattr(bundle, "PEERS", ["tiny"])
         patch.setitem(shapes.SHAPES, "tiny", TINY)
         for name, value in {"BATCHES": (1, 4), "CONTEXT": 24, "PREFILL": 32}.items():
             patch.setattr(bundle, name, value)
