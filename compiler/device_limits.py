@@ -21,6 +21,7 @@ class Demand:
 
     threads: int
     shared_bytes: int
+    asked_bytes: int = 0  # of these, what the launch asks for
 
 
 def require_limits(mod: IRModule, target: TargetPreset) -> None:
@@ -34,14 +35,16 @@ def require_limits(mod: IRModule, target: TargetPreset) -> None:
         return  # a CPU
     threads = int(limits["max_num_threads"])
     shared = int(limits["max_shared_memory_per_block"])
+    most = max(shared, target.asked_shared_bytes)
     problems: list[str] = []
     for var, func in mod.functions_items():
         for demand in demands(func.body) if isinstance(func, tirx.PrimFunc) else ():
             if demand.threads > threads:
                 problems.append(f"{var.name_hint}: {demand.threads} threads, not {threads}")
-            if demand.shared_bytes > shared:
+            has = most if demand.asked_bytes else shared
+            if demand.shared_bytes > has:
                 problems.append(
-                    f"{var.name_hint}: {demand.shared_bytes} bytes of shared memory, not {shared}"
+                    f"{var.name_hint}: {demand.shared_bytes} bytes of shared memory, not {has}"
                 )
     if problems:
         kind = target.name.partition(":")[0]
@@ -52,29 +55,32 @@ def require_limits(mod: IRModule, target: TargetPreset) -> None:
         )
 
 
-def demands(stmt: Any, shared: int = 0) -> Iterator[Demand]:
+def demands(stmt: Any, shared: int = 0, asked: int = 0) -> Iterator[Demand]:
     """Of each kernel that a scheduled statement launches.
 
     Args:
         stmt: of a PrimFunc.
         shared: bytes that were allocated above it.
+        asked: of these, what the launch asks for.
     """
     if _tag(stmt):
-        yield Demand(*_block(stmt, 1, shared))
+        threads, own, own_asked = _block(stmt, 1)
+        yield Demand(threads, shared + own, asked + own_asked)
         return
-    shared += _allocated(stmt)  # above the loops of threads: counted for each kernel below
+    own, own_asked = _allocated(stmt)  # above the loops of threads: of each kernel below
     for part in _parts(stmt):
-        yield from demands(part, shared)
+        yield from demands(part, shared + own, asked + own_asked)
 
 
-def _block(stmt: Any, threads: int, shared: int) -> tuple[int, int]:
-    """Threads and bytes of a block, given those of what is around `stmt`."""
+def _block(stmt: Any, threads: int) -> tuple[int, int, int]:
+    """Threads of a block, its bytes, and those asked for, of a statement within so many threads."""
     tag = _tag(stmt)
     if tag.startswith("threadIdx") and isinstance(stmt.extent, tirx.IntImm):
         threads *= int(stmt.extent)
-    below = [_block(part, threads, 0) for part in _parts(stmt)]
-    most = max((t for t, _ in below), default=threads)
-    return most, shared + _allocated(stmt) + sum(s for _, s in below)
+    below = [_block(part, threads) for part in _parts(stmt)]
+    most = max((t for t, _, _ in below), default=threads)
+    own, asked = _allocated(stmt)
+    return most, own + sum(s for _, s, _ in below), asked + sum(a for _, _, a in below)
 
 
 def _tag(stmt: Any) -> str:
@@ -82,14 +88,17 @@ def _tag(stmt: Any) -> str:
     return "" if binding is None else str(binding.thread_tag)
 
 
-def _allocated(stmt: Any) -> int:
-    """Bytes of shared memory that the statement itself allocates."""
-    buffers = getattr(stmt, "alloc_buffers", ())
-    return sum(
-        prod(int(extent) for extent in b.shape) * DataType(str(b.dtype)).itemsize
-        for b in buffers
-        if str(b.scope()).startswith("shared")
-    )
+def _allocated(stmt: Any) -> tuple[int, int]:
+    """Bytes of shared memory that the statement itself allocates, and those that it asks for."""
+    total = asked = 0
+    for buffer in getattr(stmt, "alloc_buffers", ()):
+        scope = str(buffer.scope())
+        if scope.startswith("shared"):
+            extents = prod(int(extent) for extent in buffer.shape)
+            size = extents * DataType(str(buffer.dtype)).itemsize
+            total += size
+            asked += size if scope == "shared.dyn" else 0
+    return total, asked
 
 
 def _parts(stmt: Any) -> list[Any]:

@@ -14,6 +14,8 @@ from .variants import CUDA_CODES, chosen
 USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves the others
 THREADS = 1024  # of a block
 SHARED_MEMORY_BYTES = 49152  # that a kernel may declare; more has to be asked for at the launch
+# So much then, on every GPU from sm_80 on (CUDA's table of compute capabilities).
+ASKED_SHARED_BYTES = 99 << 10
 WARP = 32
 WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # that our kernels are written for
 
@@ -36,4 +38,5 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "cuda", "arch": codes[0], "thread_warp_size": WARP},
         toolchain=CudaToolchain(codes),
         codes=codes,
+        asked_shared_bytes=ASKED_SHARED_BYTES if limits.tensor_cores else 0,
     )

@@ -62,6 +62,7 @@ class TargetPreset:
     fast_math: bool = False
     # Whose functions a library has, if not those of ARCHITECTURE.md: "web-llm".
     interface: str | None = None
+    asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
     latents_once: bool = False  # kernels read what is key and value at once from one place
 
     def with_kv_dtype(self, name: str) -> TargetPreset:

@@ -10,7 +10,20 @@ import tvm
 from wherry.compiler.device_limits import Demand, demands, require_limits
 from wherry.errors import UsageError
 from wherry.targets.kernels import RMSNormSpec
+from wherry.targets.kernels.specs import PagedAttentionSpec
 from wherry.targets.target import find
+
+ATTENTION = PagedAttentionSpec(
+    heads=32,
+    kv_heads=8,
+    head_dim=128,
+    rotary_dim=128,
+    inv_freq=(1.0,) * 64,
+    scale=0.1,
+    kv_dtype="float16",
+    qkv_dtype="float16",
+    out_dtype="float16",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +52,17 @@ def test_all_that_does_not_fit_is_listed(mod):
         "  - norm: 1024 bytes of shared memory, not 512\n"
         "Type: --target opencl, whose blocks are larger, or --target cpu"
     )
+
+
+def test_memory_that_a_launch_asks_for_has_a_limit_of_its_own():
+    cuda = find("cuda:sm_90")
+    kernel = cuda.kernels.kernels.paged_attention(ATTENTION)
+    mod = tvm.IRModule({"attend": kernel.compute.with_attr("global_symbol", "attend")})
+    most = max(d.shared_bytes for d in demands(mod["attend"].body))
+    assert int(cuda.device["max_shared_memory_per_block"]) < most <= cuda.asked_shared_bytes
+    require_limits(mod, cuda)
+    with pytest.raises(UsageError, match=f"attend: {most} bytes of shared memory, not {most - 1}"):
+        require_limits(mod, replace(cuda, asked_shared_bytes=most - 1))
 
 
 def test_kernels_of_a_small_target_fit_it():

@@ -1,0 +1,28 @@
+"""Layers of the sizes that people run compile for GPUs: tiny ones take other kernels."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.gpu.hollow import compile_hollow
+from benchmarks.shapes import SHAPES
+
+from wherry.artifact import read_manifest
+from wherry.compiler.api import Limits
+
+from ..targets.test_cuda import nvcc as nvcc
+
+pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # ten seconds each
+
+
+@pytest.mark.parametrize("quant", ["q4f16_1", "q0f16"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_layer_for_cuda(nvcc, tmp_path, shape, quant):
+    out = tmp_path / shape
+    compile_hollow(
+        out,
+        SHAPES[shape] | {"num_hidden_layers": 1},
+        quant,
+        "cuda:sm_90",
+        Limits(context=2048, max_batch=8, prefill_chunk=512),
+    )
+    assert read_manifest(out).target["codes"] == ["sm_90"]
