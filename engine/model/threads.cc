@@ -1,17 +1,10 @@
 #include "model/threads.h"
 
-#include <tvm/ffi/container/array.h>
-#include <tvm/ffi/function.h>
-#include <tvm/ffi/string.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <mutex>
 #include <set>
 #include <sstream>
 #include <thread>
-#include <vector>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -20,8 +13,6 @@
 namespace wherry {
 
 namespace {
-
-namespace ffi = tvm::ffi;
 
 #if defined(__linux__)
 std::string first_line(const std::string& path) {
@@ -85,31 +76,6 @@ int default_threads() {
   double quota = cgroup_quota();
   if (quota > 0) cores = std::min(cores, static_cast<int>(quota));
   return std::max(cores, 1);
-}
-
-void configure_kernel_threads(int threads) {
-  thread_local int configured = 0;
-  if (configured == threads) return;
-  auto configure = ffi::Function::GetGlobal("runtime.config_threadpool");
-  if (!configure.has_value()) return;
-#if !defined(_WIN32)
-  // TVM would pin the pool of each calling thread to the same first cores, so that two engines, or
-  // two processes, would share those and leave the others idle. It reads this when it pins.
-  // Its workers look for work this often, and yield each time, before they sleep: about 5 ms, more
-  // than lies between two steps. By default it is 300000, 150 ms of a core after the last step.
-  static std::once_flag prepared;
-  std::call_once(prepared, [] {
-    setenv("TVM_BIND_THREADS", "0", /*overwrite=*/0);
-    setenv("TVM_THREAD_POOL_SPIN_COUNT", "10000", /*overwrite=*/0);
-  });
-#endif
-  // The length of the list of processors is what sets the number of threads; without pinning the
-  // numbers in it say nothing.
-  ffi::Array<ffi::String> processors;
-  for (int i = 0; i < threads; ++i) processors.push_back(std::to_string(i));
-  constexpr int kShareAllCores = -3;
-  (*configure)(kShareAllCores, threads, processors);
-  configured = threads;
 }
 
 }  // namespace wherry

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "model/threads.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "weights/mapped_file.h"
@@ -31,6 +32,7 @@ ffi::Module open_library(const std::string& lib) {
 }  // namespace
 
 ffi::Function open_executable(const std::string& lib) {
+  take_kernel_launches();
   try {
     ffi::Module library = open_library(lib);
     auto load = library->GetFunction("vm_load_executable");

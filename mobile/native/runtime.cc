@@ -1,10 +1,14 @@
-// TVM's run time for apps, of the wheel's sources: tvm-ffi, the Relax VM, the CPU, memory, threads.
+// TVM's run time for apps, of the wheel's sources: tvm-ffi, the Relax VM, the CPU, memory.
 //
-// Left out is what the core does not call: RPC, caches of keys and values, files of parameters. One
-// file, so that whoever links any of it has all of it: functions register themselves.
+// Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
+// pools of threads (engine/model/kernel_threads.h is ours). One file, so that whoever links any of
+// it has all of it: functions register themselves.
 #include <tvm/ffi/error.h>
+#include <tvm/runtime/c_backend_api.h>
 
 #include <string>
+
+#include "model/kernel_threads.h"
 
 // What these register is for Python: here nobody looks for it by name, and the code goes.
 #pragma push_macro("TVM_FFI_STATIC_INIT_BLOCK")
@@ -36,8 +40,6 @@
 #include "src/runtime/cpu_device_api.cc"
 #include "src/runtime/memory/memory_manager.cc"
 #include "src/runtime/tensor.cc"
-#include "src/runtime/thread_pool.cc"
-#include "src/runtime/threading_backend.cc"
 #include "src/runtime/vm/builtin.cc"
 #include "src/runtime/vm/bytecode.cc"
 #include "src/runtime/vm/executable.cc"
@@ -55,6 +57,12 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
 void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 }  // namespace tvm::runtime::detail
+
+// Models that are linked in call it by name.
+int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int tasks) {
+  static_assert(sizeof(TVMParallelGroupEnv) == sizeof(wherry::KernelGroup));
+  return wherry::launch_kernel(reinterpret_cast<wherry::KernelTask>(task), closure, tasks);
+}
 
 // Of the models that are linked in, one address each in every object file of theirs: models.cc,
 // which `wherry package` writes, else no_models.cc. A static library's objects are linked where

@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "model/threads.h"
 #include "src/ffi/backtrace.cc"
 #include "src/ffi/container.cc"
 #include "src/ffi/custom_allocator.cc"
@@ -70,10 +71,10 @@ int TVMBackendFreeWorkspace(int device, int id, void* data) {
 
 }  // extern "C"
 
-// Where the core says for how many threads it launches.
-TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def(
-      "runtime.config_threadpool", [](int, int threads, const tvm::ffi::Array<tvm::ffi::String>&) {
-        wherry::page::use_threads(threads);
-      });
-}
+namespace wherry {
+
+// threads.cc is linked in the place of TVM's pool.
+void take_kernel_launches() {}
+void configure_kernel_threads(int threads) { page::use_threads(threads); }
+
+}  // namespace wherry

@@ -19,7 +19,6 @@ RUNTIME = frozenset(
     {
         "TVMBackendAllocWorkspace",
         "TVMBackendFreeWorkspace",
-        "TVMBackendParallelBarrier",
         "TVMBackendParallelLaunch",
         "TVMFFIEnvModLookupFromImports",
         "TVMFFIEnvModRegisterSystemLibSymbol",

@@ -1,0 +1,204 @@
+#include "model/kernel_threads.h"
+
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/string.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <system_error>
+
+#include "model/threads.h"
+#include "support/error.h"
+
+namespace wherry {
+
+namespace {
+
+namespace ffi = tvm::ffi;
+using Clock = std::chrono::steady_clock;
+
+// How long a thread looks for the next launch before it sleeps: more than lies between two steps.
+constexpr std::chrono::microseconds kBetweenSteps{5000};
+// How long the end of a launch is looked for: by then who has the last task may not run.
+constexpr std::chrono::microseconds kLastTask{200};
+// Looks before others are let on the core, a few microseconds.
+constexpr int kLooks = 64;
+
+// This thread runs a task: what that launches runs here, too.
+thread_local bool inside = false;
+
+void breathe() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+  asm volatile("yield");
+#endif
+}
+
+// Looks until `seen` says so; false: `most` has passed. Bounded by time, because a yield takes
+// longer the more others want the core.
+template <typename Seen>
+bool look(std::chrono::microseconds most, Seen seen) {
+  for (Clock::time_point begun{};; std::this_thread::yield()) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (seen()) return true;
+      breathe();
+    }
+    const Clock::time_point now = Clock::now();
+    if (begun == Clock::time_point{}) begun = now;
+    if (now - begun >= most) return false;
+  }
+}
+
+int run_alone(KernelTask task, void* closure) {
+  KernelGroup group{nullptr, 1};
+  return task(0, &group, closure);
+}
+
+}  // namespace
+
+KernelThreads::KernelThreads(int threads) : offers_(static_cast<size_t>(std::max(threads, 1))) {
+  try {
+    for (int own = 1; own < size(); ++own) threads_.emplace_back([this, own] { serve(own); });
+  } catch (const std::system_error& error) {
+    end();
+    throw Error(WHERRY_INTERNAL, concat("the system gives this process no ", threads,
+                                        " threads: ", error.what(), ". Ask for fewer"));
+  }
+}
+
+KernelThreads::~KernelThreads() { end(); }
+
+void KernelThreads::end() {
+  ended_.store(true);
+  announce();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+int KernelThreads::launch(KernelTask task, void* closure) {
+  if (size() == 1) return run_alone(task, closure);
+  task_ = task;
+  closure_ = closure;
+  failed_.store(false, std::memory_order_relaxed);
+  unfinished_.store(size(), std::memory_order_relaxed);
+  const uint64_t launch = launch_.load(std::memory_order_relaxed) + 1;
+  for (Offer& offer : offers_) offer.state.store(2 * launch, std::memory_order_release);
+  announce();
+  work(launch, 0);
+  auto finished = [this] { return unfinished_.load() == 0; };
+  if (!look(kLastTask, finished)) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    waiting_.store(true);
+    finished_.wait(lock, finished);
+    waiting_.store(false);
+  }
+  if (!failed_.load(std::memory_order_relaxed)) return 0;
+  if (error_) ffi::details::SetSafeCallRaised(*error_);
+  error_.reset();
+  return -1;
+}
+
+// A new number, for those that look and those that sleep. Either a thread that is about to sleep
+// sees it, or this sees the thread.
+void KernelThreads::announce() {
+  launch_.fetch_add(1);
+  if (sleeping_.load() == 0) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+  }  // who counts as sleeping does by now
+  launched_.notify_all();
+}
+
+void KernelThreads::serve(int own) {
+  inside = true;
+  uint64_t launch = 0;
+  while (await(launch)) work(launch, own);
+}
+
+// Until there is another launch than `launch`, which becomes it; false: there will be none.
+bool KernelThreads::await(uint64_t& launch) {
+  auto another = [&] { return launch_.load() != launch; };
+  if (!look(kBetweenSteps, another)) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleeping_.fetch_add(1);
+    launched_.wait(lock, another);
+    sleeping_.fetch_sub(1);
+  }
+  launch = launch_.load();
+  return !ended_.load();
+}
+
+void KernelThreads::work(uint64_t launch, int own) {
+  for (int i = 0; i < size(); ++i) {
+    const int task = (own + i) % size();
+    if (!take(launch, task)) continue;
+    run(task);
+    finish();
+  }
+}
+
+bool KernelThreads::take(uint64_t launch, int task) {
+  std::atomic<uint64_t>& state = offers_[static_cast<size_t>(task)].state;
+  uint64_t offered = 2 * launch;
+  return state.load(std::memory_order_relaxed) == offered &&
+         state.compare_exchange_strong(offered, offered + 1, std::memory_order_acquire);
+}
+
+void KernelThreads::run(int task) {
+  const bool before = inside;
+  inside = true;
+  KernelGroup group{nullptr, size()};
+  if (task_(task, &group, closure_) != 0) {
+    ffi::Error error = ffi::details::MoveFromSafeCallRaised();
+    if (!failed_.exchange(true)) error_ = std::move(error);
+  }
+  inside = before;
+}
+
+void KernelThreads::finish() {
+  if (unfinished_.fetch_sub(1) != 1 || !waiting_.load()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+  }
+  finished_.notify_one();
+}
+
+// ---- what compiled code calls ----
+
+namespace {
+
+constexpr char kSymbol[] = "__TVMBackendParallelLaunch";
+
+thread_local std::unique_ptr<KernelThreads> pool;
+
+int (*others)(KernelTask, void*, int) = nullptr;  // TVM's
+
+}  // namespace
+
+void take_kernel_launches() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ffi::Module::VisitContextSymbols([](const ffi::String& name, void* symbol) {
+      if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);  // the last counts
+    });
+    TVM_FFI_CHECK_SAFE_CALL(
+        TVMFFIEnvModRegisterContextSymbol(kSymbol, reinterpret_cast<void*>(launch_kernel)));
+  });
+}
+
+void configure_kernel_threads(int threads) {
+  if (pool && pool->size() == threads) return;
+  pool.reset();  // its threads go before others come
+  pool = std::make_unique<KernelThreads>(threads);
+}
+
+int launch_kernel(KernelTask task, void* closure, int tasks) {
+  if (inside) return run_alone(task, closure);
+  if (pool) return pool->launch(task, closure);
+  return others ? others(task, closure, tasks) : run_alone(task, closure);
+}
+
+}  // namespace wherry
