@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,9 +30,11 @@ def generate():
     path = os.pathsep.join(str(p / "lib") for p in packages)
     environment = {**os.environ, "LD_LIBRARY_PATH": path}
 
-    def run(*arguments):
+    def run(*arguments, **changes):
         command = [str(a) for a in (program, *arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=300, env={**environment, **changes}
+        )
 
     return run
 
@@ -87,6 +90,25 @@ def test_a_file_that_makes_no_sense_is_named(generate, folder, text):
     done = generate(folder / "model.so", folder, *PROMPT)
     (folder / "config.json").unlink()
     assert done.returncode == 1 and "config.json" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.cpu
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux counts yields")
+def test_threads_of_kernels_do_not_outlast_the_work(generate, folder):
+    """Four threads on one core. Those of TVM's pool would each look for work a million times, and
+    yield after each look, before the program ends: three million switches, and where others want
+    the core, as many slices of their time. Ours look for 5 ms, and not at all at the end."""
+    cores = os.sched_getaffinity(0)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw
+    os.sched_setaffinity(0, {min(cores)})  # the program inherits it
+    try:
+        options = ("--threads", 4, "--stop", "none", "--max-tokens", LENGTH)
+        looks = {"TVM_THREAD_POOL_SPIN_COUNT": "1000000"}
+        many = tokens(generate(*options, folder / "model.so", folder, *PROMPT, **looks))
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw - before < 200_000
+    assert many == told(generate, folder, "--stop", "none", "--threads", 1)
 
 
 @pytest.mark.gpu
