@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/chat/fields.h"
+#include "app/chat/input_fields.h"
 #include "app/chat/request_error.h"
 #include "app/chat/tool_fields.h"
 #include "app/chat/whole_characters.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr double kInt31 = 2147483648.0;  // 2^31
 constexpr double kSeedLow = -9223372036854775808.0, kSeedHigh = 18446744073709551616.0;
 constexpr size_t kLongText = 1024;
-constexpr size_t kMessages = 4096, kParts = 4096, kMostFields = 256;
+constexpr size_t kMostFields = 256;
 constexpr double kTopLogprobs = 20;
 
 struct NumberRow {
@@ -55,8 +56,6 @@ const std::vector<NumberRow>& sampling_rows() {
 // A request on its way to Fields.
 class Reader {
  public:
-  using Dict = jinja::Dict;
-
   explicit Reader(const Value& request) : given_(request) {}
 
   Fields done() {
@@ -96,7 +95,7 @@ class Reader {
   }
 
   void chat() {
-    messages();
+    check_messages(check_, given_.dict().find("messages"));
     numeric({"max_completion_tokens", true, between(1, kInt31 - 1)});
     flag("logprobs");
     numeric({"top_logprobs", true, between(0, kTopLogprobs)});
@@ -115,8 +114,7 @@ class Reader {
   }
 
   void completion() {
-    const Value* prompt = given_.dict().find("prompt");
-    check_prompt(prompt != nullptr ? *prompt : Value());
+    check_prompt(check_, given_.dict().find("prompt"));
     numeric({"logprobs", true, between(0, kTopLogprobs)});
   }
 
@@ -252,112 +250,6 @@ class Reader {
     }
     check_.object(name, *value);
     check_.add_all(other);
-  }
-
-  void messages() {
-    const Value* value = given_.dict().find("messages");
-    if (value == nullptr) return check_.add("messages", "Field required");
-    if (!check_.few("messages", *value, kMessages, "messages") ||
-        !check_.list("messages", *value)) {
-      return;
-    }
-    if (value->items().empty()) {
-      check_.add("messages", "List should have at least 1 item after validation, not 0");
-    }
-    for (size_t i = 0; i < value->items().size(); ++i) {
-      message("messages[" + std::to_string(i) + "]", value->items()[i]);
-    }
-  }
-
-  void message(const std::string& where, const Value& value) {
-    if (!check_.object(where, value, "Message")) return;
-    const Dict& fields = value.dict();
-    const Value* role = fields.find("role");
-    static const char* const kRoles[] = {"system",    "developer", "user",
-                                         "assistant", "tool",      "function"};
-    if (role == nullptr) {
-      check_.add(where + ".role", "Field required");
-    } else if (!role->is_string() ||
-               std::none_of(std::begin(kRoles), std::end(kRoles),
-                            [&](const char* known) { return role->text() == known; })) {
-      check_.add(where + ".role",
-                 "Input should be 'system', 'developer', 'user', 'assistant', 'tool' or "
-                 "'function'");
-    }
-    if (const Value* content = fields.find("content"); content && !content->is_none()) {
-      this->content(where + ".content", *content);
-    }
-    text(where, fields, "name", kLongText);
-    if (const Value* calls = fields.find("tool_calls"); calls && !calls->is_none()) {
-      check_calls(check_, where + ".tool_calls", *calls);
-    }
-    text(where, fields, "tool_call_id", kLongText);
-    for (const char* name : {"reasoning_content", "reasoning"}) text(where, fields, name, 0);
-  }
-
-  void text(const std::string& where, const Dict& fields, const char* name, size_t longest) {
-    const Value* value = fields.find(name);
-    if (value && !value->is_none()) check_.text(where + "." + name, *value, longest);
-  }
-
-  void content(const std::string& where, const Value& value) {
-    if (value.is_string() || !check_.few(where, value, kParts, "parts")) return;
-    if (!value.is(jinja::Kind::kList)) {
-      return check_.add(where, "Input should be a valid string");
-    }
-    for (size_t i = 0; i < value.items().size(); ++i) {
-      const std::string at = where + "[" + std::to_string(i) + "]";
-      const Value& part = value.items()[i];
-      const Value* kind = part.is_dict() ? part.dict().find("type") : nullptr;
-      if (kind == nullptr || !kind->is_string()) {
-        check_.add(where, "Input should be a valid string");  // it might be one text
-      }
-      if (!check_.object(at, part, "ContentPart")) return;
-      const Value* type = part.dict().find("type");
-      if (type == nullptr) return check_.add(at + ".type", "Field required");
-      if (!check_.text(at + ".type", *type)) return;
-    }
-  }
-
-  void check_prompt(const Value& value) {
-    if (given_.dict().find("prompt") == nullptr) return check_.add("prompt", "Field required");
-    if (value.is_string()) return;
-    if (!value.is(jinja::Kind::kList)) return not_a_prompt("", value);
-    const Values& items = value.items();
-    if (items.empty() || items[0].is(jinja::Kind::kInt)) return ids(value, "");
-    for (size_t i = 0; i < items.size(); ++i) {
-      const std::string where = "item " + std::to_string(i) + " ";
-      if (!items[0].is_string()) {
-        ids(items[i], where);
-      } else if (!items[i].is_string()) {
-        return not_a_prompt(where, items[i]);
-      }
-    }
-  }
-
-  void ids(const Value& value, const std::string& where) {
-    if (!value.is(jinja::Kind::kList)) return not_a_prompt(where, value);
-    for (size_t i = 0; i < value.items().size(); ++i) {
-      const Value& token = value.items()[i];
-      const std::string at = where + "item " + std::to_string(i) + " ";
-      if (!token.is(jinja::Kind::kInt)) return not_a_prompt(at, token);
-      if (token.integer() < 0 || token.number() >= kInt31) {
-        return check_.add("prompt",
-                          at + "is " + std::to_string(token.integer()) + "; token ids are from 0");
-      }
-    }
-  }
-
-  void not_a_prompt(const std::string& where, const Value& value) {
-    std::string found = std::string("of type ") + jinja::type_name(value);
-    if (value.is_none()) found = "null";
-    if (value.is_dict()) found = "an object";
-    if (value.is_string()) found = "a text";
-    if (value.is(jinja::Kind::kList)) found = "a list";
-    if (value.is(jinja::Kind::kInt)) found = "a number";
-    check_.add("prompt", where + "is " + found +
-                             "; a prompt is a text, a list of texts, a list of token ids, or a "
-                             "list of lists of token ids");
   }
 
   const Value& given_;
