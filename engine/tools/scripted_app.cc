@@ -10,6 +10,7 @@
 //    "output": [id, ...], "tool_format": name or ""}
 //   -> {"prompt": [id, ...], "answer": [JSON, ...]}; the output ends with the first eos id. With
 //   "seed": number in place of "output" the model writes any token that its mask allows.
+//   With "texts" [text, ...] in their place: {"taken": [text, ...]}, those that the output may be.
 //   What is refused comes as {"error": {...}}.
 #include <algorithm>
 #include <functional>
@@ -161,6 +162,29 @@ class Obedient {
   std::mt19937_64 random_;
 };
 
+// Whether a request's output may be this text.
+bool takes(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size,
+           const std::string& text) {
+  wherry_mask mask = plan.held_to->mask(plan.sampling.stop_ids);
+  const std::unique_ptr<wherry_mask, void (*)(wherry_mask*)> released(
+      &mask, [](wherry_mask* one) { one->release(one->context); });
+  std::vector<uint32_t> bits(static_cast<size_t>(vocab_size + 31) / 32);
+  const auto allowed = [&](int32_t id) {
+    int all = 0;
+    if (mask.fill(mask.context, bits.data(), bits.size(), &all) != 0) {
+      throw Error(WHERRY_INTERNAL, mask.error(mask.context));
+    }
+    return (bits[static_cast<size_t>(id) / 32] >> id % 32 & 1) != 0;
+  };
+  int complete = 0;
+  for (const int32_t id : tokenizer.encode(text, false)) {
+    if (complete != 0 || !allowed(id)) return false;
+    if (mask.accept(mask.context, id, &complete) != 0) return false;
+  }
+  const std::vector<int32_t>& ends = plan.sampling.stop_ids;
+  return complete != 0 || std::any_of(ends.begin(), ends.end(), allowed);
+}
+
 Value answer(const Fields& asked) {
   const std::unique_ptr<const Tokenizer> tokenizer = Tokenizer::read(asked.text("tokenizer"));
   const Value* special = asked.find("special");
@@ -172,11 +196,17 @@ Value answer(const Fields& asked) {
   const auto given = asked.integer("vocab_size");
   const int64_t vocab_size = given.value_or(kVocab);
   Grammars grammars(*tokenizer, vocab_size);
-  const Model model = {"small",
-                       {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext},
-                       &dialect,
-                       &grammars};
+  const Model model = {
+      "small", {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext}, &dialect};
   Plan plan = plan_of(*asked.find("request"), model, nullptr);
+  if (plan.constraint) plan.held_to = grammars.compiled(*plan.constraint);
+  if (const Value* texts = asked.find("texts")) {
+    Values taken;
+    for (const Value& text : texts->items()) {
+      if (takes(plan, *tokenizer, vocab_size, text.text())) taken.push_back(text);
+    }
+    return jinja::make_dict({{"taken", jinja::make_list(std::move(taken))}});
+  }
   Values prompt;
   for (const int32_t id : plan.jobs[0].prompt) prompt.emplace_back(static_cast<int64_t>(id));
   Values chunks;

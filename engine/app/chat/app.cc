@@ -20,16 +20,15 @@ std::string aborted() {
 }  // namespace
 
 App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
-         int64_t vocab_size)
+         int64_t vocab_size, MakeGrammarCompiler make)
     : speech_(std::move(speech)),
-      grammars_(*speech_.tokenizer, vocab_size),
+      grammars_(*speech_.tokenizer, vocab_size, std::move(make)),
       core_model_(std::move(model)),
       engine_(std::move(engine)) {
   model_.name = std::move(name);
   model_.abilities = {speech_.tokenizer.get(), speech_.eos_ids, speech_.defaults, vocab_size,
                       context};
   model_.dialect = speech_.dialect.get();
-  model_.grammars = &grammars_;
   check(wherry_engine_start(engine_.get()));
   planner_ = std::make_unique<Thread>([this] { plan_requests(); });
   listener_ = std::make_unique<Thread>([this] { hear(); });
@@ -45,6 +44,8 @@ App::~App() {
   }
   planned_.notify_all();
   planner_.reset();  // what waits is refused
+  for (const RequestPtr& request : requests()) abandon(request);
+  grammars_.close();
   for (uint64_t id : running) wherry_engine_abort(engine_.get(), id);
   wherry_engine_wake(engine_.get());
   listener_.reset();  // hears the last events
@@ -67,14 +68,17 @@ int64_t App::start(std::string json, Listener listener) {
 }
 
 bool App::abort(int64_t id) {
+  RequestPtr request;
   std::vector<uint64_t> running;
   {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(id);
     if (found == requests_.end()) return false;
-    found->second->aborted = true;
-    running = found->second->core_ids;
+    request = found->second;
+    request->aborted = true;
+    running = request->core_ids;
   }
+  abandon(request);
   for (uint64_t core_id : running) {
     if (core_id != 0) wherry_engine_abort(engine_.get(), core_id);
   }
@@ -136,6 +140,13 @@ void App::plan_requests() {
   }
 }
 
+std::vector<App::RequestPtr> App::requests() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RequestPtr> made;
+  for (const auto& [id, request] : requests_) made.push_back(request);
+  return made;
+}
+
 bool App::gone(const RequestPtr& request) {
   const std::lock_guard lock(mutex_);
   return request->aborted;
@@ -149,17 +160,10 @@ void App::refuse(const RequestPtr& request, const std::string& error_json) {
   wherry_engine_wake(engine_.get());
 }
 
-void App::plan(const RequestPtr& request) {
+template <typename Work>
+void App::attempt(const RequestPtr& request, const Work& work) {
   try {
-    if (gone(request)) throw jinja::Abandoned();
-    Value given;
-    try {
-      given = jinja::from_json(jinja::well_formed(request->json), jinja::Halves::kKept);
-    } catch (const jinja::Failure& failure) {
-      throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
-                         "invalid_json");
-    }
-    submit(request, plan_of(given, model_, [&] { return gone(request); }));
+    work();
   } catch (const jinja::Abandoned&) {
     refuse(request, aborted());
   } catch (const RequestError& error) {
@@ -171,6 +175,44 @@ void App::plan(const RequestPtr& request) {
   } catch (const std::exception& error) {
     refuse(request, error_json(error.what(), "server_error", "", "internal_error"));
   }
+}
+
+void App::plan(const RequestPtr& request) {
+  attempt(request, [&] {
+    if (gone(request)) throw jinja::Abandoned();
+    Value given;
+    try {
+      given = jinja::from_json(jinja::well_formed(request->json), jinja::Halves::kKept);
+    } catch (const jinja::Failure& failure) {
+      throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
+                         "invalid_json");
+    }
+    Plan made = plan_of(given, model_, [&] { return gone(request); });
+    if (made.constraint) {
+      compile(request, std::move(made));
+    } else {
+      submit(request, std::move(made));
+    }
+  });
+}
+
+void App::compile(const RequestPtr& request, Plan plan) {
+  const auto kept = std::make_shared<Plan>(std::move(plan));
+  grammars_.compile(request->id, *kept->constraint,
+                    [this, request, kept](HeldToPtr grammar, const std::exception_ptr& error) {
+                      attempt(request, [&] {
+                        if (error) std::rethrow_exception(error);
+                        kept->held_to = std::move(grammar);
+                        submit(request, std::move(*kept));
+                      });
+                    });
+  if (gone(request)) abandon(request);  // it was aborted when it did not wait yet
+}
+
+// ---- any thread ----
+
+void App::abandon(const RequestPtr& request) {
+  if (grammars_.abandon(request->id)) refuse(request, aborted());
 }
 
 void App::add(uint64_t id, const Plan& plan, const Job& job) {

@@ -1,7 +1,8 @@
 // A compiled folder that talks: the engine, what is known of its model, and the requests under way.
 //
 // Two threads: one plans requests (templates and tokens), one hears the engine's events and calls
-// back; the engine steps on a third, its own.
+// back; the engine steps on a third, its own. What requests are held to is compiled on a fourth
+// (`Grammars`), which then gives them to the engine: those behind them go by.
 #ifndef WHERRY_ENGINE_APP_CHAT_APP_H_
 #define WHERRY_ENGINE_APP_CHAT_APP_H_
 
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "app/chat/folder.h"
 #include "app/chat/generation.h"
@@ -34,9 +36,9 @@ using ModelPtr = std::unique_ptr<wherry_model, ModelDeleter>;
 
 class App {
  public:
-  // context: tokens of one request, at most.
+  // context: tokens of one request, at most. make: what compiles grammars.
   App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
-      int64_t vocab_size);
+      int64_t vocab_size, MakeGrammarCompiler make = make_grammar_compiler);
   ~App();  // aborts what runs, and waits for its last calls
 
   int64_t start(std::string request, Listener listener);
@@ -65,10 +67,15 @@ class App {
 
   void plan_requests();
   void plan(const RequestPtr& request);
+  void compile(const RequestPtr& request, Plan plan);  // what it is held to, before `submit`
+  void abandon(const RequestPtr& request);             // if it waits for that
+  template <typename Work>
+  void attempt(const RequestPtr& request, const Work& work);  // refused if it throws
   void submit(const RequestPtr& request, Plan plan);
   void add(uint64_t id, const Plan& plan, const Job& job);  // to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);
+  std::vector<RequestPtr> requests() const;
   void hear();
   void open(const Ready& ready);
   void take(const wherry_event* events, size_t n);

@@ -88,10 +88,6 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
   plan.include_usage = options != nullptr && Fields(*options).truth("include_usage");
 }
 
-HeldToPtr held_to(const std::optional<Constraint>& constraint, const Model& model) {
-  return constraint ? model.grammars->compile(*constraint) : nullptr;
-}
-
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
   const Fields fields = checked_chat(request);
   const Talk talk(fields, model.dialect);
@@ -107,9 +103,8 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
     throw RequestError("top_logprobs needs logprobs: true", "top_logprobs");
   }
   const Tokenizer& tokenizer = *model.abilities.tokenizer;
-  const auto constraint = talk.constraint(text, constraint_of(fields, tokenizer), tokenizer);
+  plan.constraint = talk.constraint(text, constraint_of(fields, tokenizer), tokenizer);
   plan.sampling = sampling_of(fields, model.abilities, asked);
-  plan.held_to = held_to(constraint, model);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(top);
   if (!fields.truth("ignore_eos")) {
     plan.sampling.stop_ids = talk.stop_ids(tokenizer, std::move(plan.sampling.stop_ids));
@@ -159,9 +154,8 @@ Plan completion_plan(const Value& request, const Model& model) {
   Plan plan{};
   plan.chat = false;
   plan.logprobs = fields.has("logprobs");
-  const auto constraint = constraint_of(fields, *model.abilities.tokenizer);
+  plan.constraint = constraint_of(fields, *model.abilities.tokenizer);
   plan.sampling = sampling_of(fields, model.abilities, asked);
-  plan.held_to = held_to(constraint, model);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(fields.integer("logprobs").value_or(0));
   plan.continues = true;
   set_common(plan, fields, model);

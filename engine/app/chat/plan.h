@@ -10,6 +10,7 @@
 
 #include "app/chat/fields.h"
 #include "app/chat/sampling.h"
+#include "app/grammar/constraint.h"
 #include "app/grammar/grammars.h"
 #include "app/tools/dialect.h"
 #include "app/tools/output_parser.h"
@@ -28,8 +29,9 @@ struct Plan {
   std::string model;  // what answers call it
   bool stream;
   std::vector<Job> jobs;
-  Sampling sampling;  // of all jobs, but for their seeds and limits
-  HeldToPtr held_to;  // what all outputs are held to; null: nothing
+  Sampling sampling;                     // of all jobs, but for their seeds and limits
+  std::optional<Constraint> constraint;  // what all outputs are held to,
+  HeldToPtr held_to;                     // compiled; null: not yet, or they are held to nothing
   std::vector<std::string> stops;
   bool logprobs;          // whether they were asked for
   bool continues;         // the output continues the prompt's text
@@ -46,10 +48,10 @@ struct Model {
   std::string name;
   Abilities abilities;
   const Dialect* dialect;  // null: it only completes text
-  Grammars* grammars;
 };
 
-// gone: whether nobody waits any more. Throws RequestError, or jinja::Abandoned.
+// Its constraint is yet to be compiled. gone: whether nobody waits any more. Throws RequestError,
+// or jinja::Abandoned.
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone);
 
 }  // namespace wherry::app

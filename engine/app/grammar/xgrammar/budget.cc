@@ -1,5 +1,7 @@
 #include "app/grammar/xgrammar/budget.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 
 namespace wherry::app {
@@ -8,11 +10,23 @@ namespace {
 
 struct State {
   bool limited = false;
-  int64_t left = 0;
+  int64_t left = 0;   // until it is asked whether there are more,
+  int64_t later = 0;  // which is as many
+  const std::atomic<bool>* unwanted = nullptr;
   const char* what = "";
   std::string warning;
 };
 thread_local State state;
+
+constexpr int64_t kPortion = 1 << 16;  // steps: a millisecond
+
+// Whether there are steps left, of which the next portion may be taken.
+bool goes_on() {
+  if (state.later == 0 || (state.unwanted != nullptr && *state.unwanted)) return false;
+  state.left = std::min(state.later, kPortion);
+  state.later -= state.left;
+  return true;
+}
 
 constexpr int kWarning = 2;  // XGRAMMAR_LOG_LEVEL_WARNING
 
@@ -20,13 +34,18 @@ constexpr int kWarning = 2;  // XGRAMMAR_LOG_LEVEL_WARNING
 
 void count_step() {
   if (!state.limited || state.left-- > 0) return;
+  if (goes_on()) {
+    --state.left;
+    return;
+  }
   state.limited = false;  // what is cleaned up now may take what it takes
   throw Error(WHERRY_INVALID_ARGUMENT, concat("it takes too long ", state.what));
 }
 
-Budget::Budget(int64_t steps, const char* what) { state = {true, steps, what, ""}; }
+Budget::Budget(int64_t steps, const char* what, const std::atomic<bool>* unwanted) {
+  state = {true, 0, steps, unwanted, what, ""};
+}
 Budget::~Budget() { state = State(); }
-int64_t Budget::left() const { return state.left; }
 
 void Budget::check_warnings() const {
   if (!state.warning.empty()) throw Error(WHERRY_INVALID_ARGUMENT, state.warning);

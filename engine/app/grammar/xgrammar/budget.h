@@ -2,6 +2,7 @@
 #ifndef WHERRY_ENGINE_APP_GRAMMAR_XGRAMMAR_BUDGET_H_
 #define WHERRY_ENGINE_APP_GRAMMAR_XGRAMMAR_BUDGET_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -9,16 +10,15 @@ namespace wherry::app {
 
 // While it lives, this thread's calls of xgrammar throw Error(WHERRY_INVALID_ARGUMENT, "it takes
 // too long ...") after so many steps; a desktop's core makes some sixty million in a second (128k
-// tokens). What xgrammar warns of is an error, too: it says so where it ignores a part of what it
-// was given.
+// tokens); or soon after `unwanted` became true. What xgrammar warns of is an error, too: it says
+// so where it ignores a part of what it was given.
 class Budget {
  public:
-  Budget(int64_t steps, const char* what);
+  Budget(int64_t steps, const char* what, const std::atomic<bool>* unwanted = nullptr);
   ~Budget();
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  int64_t left() const;
   // Throws Error with what xgrammar warned of since the beginning.
   void check_warnings() const;
 };

@@ -151,8 +151,8 @@ class Compiler : public GrammarCompiler {
                     std::vector<int32_t>{static_cast<int32_t>(vocab_size)}),
         compiler_(vocabulary_, /*max_threads=*/1, /*cache_enabled=*/false) {}
 
-  HeldToPtr compile(const Constraint& constraint) override {
-    const Budget budget(kCompileSteps, "to compile");
+  HeldToPtr compile(const Constraint& constraint, const std::atomic<bool>& unwanted) override {
+    const Budget budget(kCompileSteps, "to compile", &unwanted);
     return translated([&] {
       std::string ebnf = constraint.ebnf;
       for (const GrammarPart& part : constraint.parts) {

@@ -48,7 +48,7 @@ class Drawing {
   explicit Drawing(const std::string& request, uint64_t seed = 1)
       : tokenizer_(bytes()), grammars_(*tokenizer_, kTokens), random_(seed) {
     const auto constraint = constraint_of(Fields(jinja::from_json(request)), *tokenizer_);
-    record_ = grammars_.compile(constraint.value())->mask({kEnd});
+    record_ = grammars_.compiled(constraint.value())->mask({kEnd});
   }
   ~Drawing() {
     if (record_.release != nullptr) record_.release(record_.context);
