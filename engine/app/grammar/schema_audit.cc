@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string_view>
 
 #include "app/chat/request_error.h"
@@ -74,13 +75,21 @@ bool fits(const Value& value, const Value& types) {
 
 class Audit {
  public:
-  std::vector<std::string> found;
+  // Keywords that are not enforced, and references to what is no schema or not found.
+  std::vector<std::string> problems() {
+    for (const auto& [place, pointer] : references_) {
+      if (schemas_.count(pointer) == 0) add(place);
+    }
+    return found_;
+  }
 
-  Value walk(const Value& schema, const std::string& where) {
+  // pointer: to the schema; "" where the library would not find it.
+  Value walk(const Value& schema, const std::string& where, const std::string& pointer) {
+    if (!pointer.empty()) schemas_.insert(pointer);
     if (schema.is(jinja::Kind::kList)) {
       Values made;
       for (size_t i = 0; i < schema.items().size(); ++i) {
-        made.push_back(walk(schema.items()[i], where + "[" + std::to_string(i) + "]"));
+        made.push_back(walk(schema.items()[i], where + "[" + std::to_string(i) + "]", ""));
       }
       return jinja::make_list(std::move(made));
     }
@@ -97,13 +106,16 @@ class Audit {
       if (alone != std::end(kAlone) && name != *alone && constrains(name) && !type_of_values) {
         add(place);
       } else if (among(kNested, name)) {
-        items.emplace_back(key, walk(value, place));
+        items.emplace_back(key, walk(value, place, step(pointer, name)));
       } else if (among(kNamed, name) && value.is_dict()) {
-        items.emplace_back(key, each(value, place));
+        items.emplace_back(key, each(value, place, step(pointer, name)));
       } else if (!among(kPlain, name) && !among(kNotes, name)) {
         add(place);
+      } else if (name == "type" && value.is(jinja::Kind::kList) && value.items().empty()) {
+        add(place);  // the library takes it for any
       } else if (!type_of_values && !among(kNotes, name)) {
         items.emplace_back(key, is_count(name) ? whole(value) : value);
+        if (name == "$ref" && value.is_string()) references_.emplace_back(place, value.text());
       }
     }
     if (values && has("type")) keep_of_type(items, *given.find("type"));
@@ -119,6 +131,12 @@ class Audit {
   }
 
  private:
+  // Where the library comes by a name; it reads no escapes.
+  static std::string step(const std::string& pointer, const std::string& name) {
+    const bool plain = !name.empty() && name.find_first_of("~/%") == name.npos;
+    return plain && !pointer.empty() ? pointer + "/" + name : "";
+  }
+
   static bool is_count(std::string_view name) { return name == "minItems" || name == "maxItems"; }
 
   // The library takes 2.0 for a fraction.
@@ -161,13 +179,13 @@ class Audit {
   }
 
   void add(const std::string& place) {
-    if (!among(found, place)) found.push_back(place);
+    if (!among(found_, place)) found_.push_back(place);
   }
 
-  Value each(const Value& schemas, const std::string& place) {
+  Value each(const Value& schemas, const std::string& place, const std::string& pointer) {
     Items made;
     for (const auto& [name, one] : schemas.dict().items) {
-      made.emplace_back(name, walk(one, place + "." + name.text()));
+      made.emplace_back(name, walk(one, place + "." + name.text(), step(pointer, name.text())));
     }
     return jinja::make_dict(std::move(made));
   }
@@ -195,14 +213,18 @@ class Audit {
       return;
     }
   }
+
+  std::vector<std::string> found_;
+  std::set<std::string> schemas_;                                // pointers to all
+  std::vector<std::pair<std::string, std::string>> references_;  // places, and where they point
 };
 
 }  // namespace
 
 std::vector<std::string> unenforced_in(const Value& schema) {
   Audit audit;
-  audit.walk(schema, "");
-  return audit.found;
+  audit.walk(schema, "", "#");
+  return audit.problems();
 }
 
 void check_schema(const Value& schema, const std::string& param) {
@@ -215,6 +237,6 @@ void check_schema(const Value& schema, const std::string& param) {
                      "unsupported_schema");
 }
 
-std::string prepared(const Value& schema) { return jinja::to_json(Audit().walk(schema, "")); }
+std::string prepared(const Value& schema) { return jinja::to_json(Audit().walk(schema, "", "#")); }
 
 }  // namespace wherry::app
