@@ -10,6 +10,7 @@ import type { ModelText, OutputFormat } from "../request/plan.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { callsTag } from "./calls_tag.js";
 import { checkSchema } from "./schema_audit.js";
+import { schemaGrammar } from "./schema_grammar.js";
 import { xgrammar } from "./xgrammar.js";
 
 type Held = Exclude<OutputFormat, { type: "text" }>;
@@ -64,13 +65,13 @@ async function compile(format: Held, compiler: GrammarCompiler): Promise<Compile
   try {
     switch (format.type) {
       case "json_object":
-        return await compiler.compileJSONSchema(...schemaArguments({ type: "object" }));
+        return await compileText(await schemaGrammar({ type: "object" }), compiler);
       case "json_schema":
-        return await compiler.compileJSONSchema(...schemaArguments(format.json_schema.schema));
+        return await compileText(await schemaGrammar(format.json_schema.schema), compiler);
       case "grammar":
-        return await compiler.compileGrammar(await xgrammar.Grammar.fromEBNF(format.grammar));
+        return await compileText(format.grammar, compiler);
       case "tools":
-        return await compiler.compileStructuralTag(await callsTag(format.asked, grammarOf));
+        return await compiler.compileStructuralTag(await callsTag(format.asked, schemaGrammar));
     }
   } catch (error) {
     if (error instanceof RequestError) throw error;
@@ -79,22 +80,13 @@ async function compile(format: Held, compiler: GrammarCompiler): Promise<Compile
   }
 }
 
-/** A schema's grammar, as text. */
-async function grammarOf(schema: object): Promise<string> {
-  return (await xgrammar.Grammar.fromJSONSchema(...schemaArguments(schema))).toString();
-}
-
-/** On one line with a space after ":" and ",": small models would go on with blanks for ever. */
-function schemaArguments(
-  schema: object,
-): [
-  schema: string,
-  anyWhitespace: boolean,
-  indent: number,
-  separators: undefined,
-  strict: boolean,
-] {
-  return [JSON.stringify(schema), false, -1, undefined, false];
+async function compileText(grammar: string, compiler: GrammarCompiler): Promise<CompiledGrammar> {
+  const read = await xgrammar.Grammar.fromEBNF(grammar);
+  try {
+    return await compiler.compileGrammar(read);
+  } finally {
+    read.dispose();
+  }
 }
 
 /** One output on its way through a grammar. */
