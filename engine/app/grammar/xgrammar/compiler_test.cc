@@ -1,5 +1,6 @@
 // Grammars of apps, from a request's fields to tokens; tests/app/test_guided.py holds what comes
 // out to validators.
+#include <atomic>
 #include <random>
 
 #include "app/chat/request_error.h"
@@ -158,6 +159,22 @@ TEST(what_takes_too_long_is_an_error) {
   }
   refusal(R"({"grammar": ")" + grammar + R"(r300 ::= \"a\""})");
   CHECK_EQ(Drawing(R"({"guided_choice": ["fox"]})").text(9), "fox");
+}
+
+TEST(what_nobody_waits_for_is_given_up) {
+  const auto tokenizer = bytes();
+  const auto compiler = make_grammar_compiler(*tokenizer, kTokens);
+  std::string choices;
+  for (int i = 0; i < 400; ++i) choices += ",\"choice " + std::to_string(i * 7919) + "\"";
+  const std::string request = "{\"guided_choice\": [" + choices.substr(1) + "]}";
+  const Constraint constraint =
+      constraint_of(Fields(jinja::from_json(request)), *tokenizer).value();
+  std::atomic<bool> unwanted{false};
+  CHECK(compiler->compile(constraint, unwanted) != nullptr);
+  unwanted = true;
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, compiler->compile(constraint, unwanted));
+  unwanted = false;
+  CHECK(compiler->compile(constraint, unwanted) != nullptr);
 }
 
 TEST(what_the_library_ignores_is_an_error) {
