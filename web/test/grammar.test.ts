@@ -93,6 +93,10 @@ describe("structured output", () => {
       message: /properties\.tags\.uniqueItems, properties\.tags\.not/,
     });
     await assert.rejects(asked({ type: "grammar", grammar: "root ::= (" }), RequestError);
+    await assert.rejects(asked({ type: "json_schema", json_schema: { schema: { $ref: "#" } } }), {
+      name: "RequestError",
+      message: /No token of the vocabulary can begin/,
+    });
   });
 });
 

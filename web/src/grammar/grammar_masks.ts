@@ -104,6 +104,10 @@ class MatcherMask implements CoreMask {
       await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, undefined, !ends),
     );
     await made.#prepare();
+    if (made.#next?.every((bits) => bits === 0)) {
+      made.release();
+      throw new RequestError("No token of the vocabulary can begin what the output is held to");
+    }
     return made;
   }
 
