@@ -16,7 +16,7 @@ from .kernels.by_name import Answer, KernelsByName
 from .kernels.gpu import GpuKernels, GpuLimits
 from .kernels.kernel_set import FusedKernel
 from .target import TargetPreset
-from .variants import GROUP_SIZES
+from .variants import GROUP_SIZES, MATRICES
 
 Edit = Callable[[PrimFunc], PrimFunc]
 
@@ -62,7 +62,9 @@ def gpu_preset(
         kernels=kernels_for(limits),
         activations="float16",
         # Their specs say the dtypes; tensor cores and matrix units would round.
-        float_kernels=kernels_for(replace(limits, tensor_cores=False, wave_matrices=None)),
+        float_kernels=kernels_for(
+            replace(limits, tensor_cores=False, wave_matrices=None, cooperative_matrices=False)
+        ),
         latents_once=True,
         **more,
     )
@@ -75,9 +77,10 @@ def group_size(kind: str, variant: str | None) -> int:
         UsageError: it is not one of GROUP_SIZES.
     """
     if variant is not None and variant not in GROUP_SIZES:
+        more = f"; or {MATRICES}, for GPUs that multiply them" if kind == "vulkan" else ""
         raise UsageError(
             f"Unknown target '{kind}:{variant}'; after the colon goes the size of a group of "
-            f"threads: {', '.join(GROUP_SIZES)}. Type: --target {kind}"
+            f"threads: {', '.join(GROUP_SIZES)}{more}. Type: --target {kind}"
         )
     return int(variant or GROUP_SIZES[-1])
 

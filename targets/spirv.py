@@ -22,13 +22,14 @@ from tvm.target import Target
 from wherry.errors import ToolchainError, WherryError
 from wherry.plugins import find_plugin, open_plugin
 
-from . import naga
+from . import naga, spirv_matrices, spirv_matrix_code
 from .spirv_code import (
     computes_with_halves,
     without_contraction,
     without_half_arithmetic,
     without_zeroing,
 )
+from .spirv_matrices import SHAPES
 from .toolchain import ONE_AT_A_TIME, Tool
 
 _BUILD = "target.build.vulkan"
@@ -47,7 +48,7 @@ class SpirvToolchain:
         self._wgsl = ""
 
     def sources(self) -> dict[str, str]:
-        """The WGSL that SPIR-V was made of."""
+        """The WGSL that TVM wrote, of which SPIR-V was made."""
         return {"wgsl": self._wgsl}
 
     def tools(self) -> tuple[Tool, ...]:
@@ -85,10 +86,38 @@ class SpirvToolchain:
         calls = json.loads(made.inspect_source("func_info"))
         self._wgsl = str(made.inspect_source("wgsl"))
         sources = kernels_of(self._wgsl)
-        made_of = naga.compile_wgsl(sources)
-        code = {name: finished(name, c) for name, c in made_of.items()}
-        blob = pack(calls, sources, code)
+        blob = pack(calls, sources, code_of(sources))
         return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
+
+
+def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
+    """SPIR-V of each kernel: one code, or with cooperative matrices one for each of SHAPES.
+
+    Raises:
+        WherryError: see `finished`.
+    """
+    wgsl = {
+        (name, i): spirv_matrices.written(text, SHAPES[i]) if several else text
+        for name, text in sources.items()
+        for several in (spirv_matrices.multiplies_matrices(text),)
+        for i in range(len(SHAPES) if several else 1)
+    }
+    made = naga.compile_wgsl({f"{name}@{i}": text for (name, i), text in wgsl.items()})
+    code: dict[str, list[bytes]] = {name: [] for name in sources}
+    for name, i in wgsl:
+        one = made[f"{name}@{i}"]
+        if spirv_matrices.multiplies_matrices(sources[name]):
+            code[name].append(with_matrices(one, SHAPES[i]))
+        else:
+            code[name].append(finished(name, one))
+    return code
+
+
+def with_matrices(code: bytes, shape: spirv_matrices.Shape) -> bytes:
+    """SPIR-V that naga made of what `spirv_matrices.written` wrote, as it is to run."""
+    code = without_contraction(without_zeroing(code))
+    code = spirv_matrix_code.with_shape(code, shape.m, shape.n, shape.k)
+    return spirv_matrix_code.for_vulkan(code)
 
 
 def finished(name: str, code: bytes) -> bytes:
@@ -129,14 +158,16 @@ def kernels_of(wgsl: str) -> dict[str, str]:
 
 
 def pack(
-    calls: Mapping[str, Mapping[str, Any]], sources: Mapping[str, str], code: Mapping[str, bytes]
+    calls: Mapping[str, Mapping[str, Any]],
+    sources: Mapping[str, str],
+    code: Mapping[str, list[bytes]],
 ) -> bytes:
     """What a library holds for Vulkan.
 
     Args:
         calls: of TVM: types of the arguments, launch parameters.
         sources: WGSL, from which limits are read.
-        code: SPIR-V.
+        code: SPIR-V, see `code_of`.
 
     Raises:
         WherryError: a kernel takes a number that is not of 32 bits.
@@ -153,7 +184,10 @@ def pack(
         parts += [struct.pack("<BBH", *_TYPES[t], 1) for t in types]
         parts += [struct.pack("<Q", len(tags)), *(_text(tag) for tag in tags)]
         numbers = demands(sources[name])
-        parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(code[name])]
+        if spirv_matrices.multiplies_matrices(sources[name]):
+            numbers += editions(code[name])
+        whole = b"".join(code[name])
+        parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(whole)]
     return b"".join(parts)
 
 
@@ -163,6 +197,15 @@ def demands(wgsl: str) -> tuple[int, ...]:
     threads = _THREADS.search(wgsl)
     assert threads, "TVM writes a workgroup size into each kernel"
     return (shared, int("enable f16;" in wgsl), *map(int, threads.groups()))
+
+
+def editions(codes: list[bytes]) -> tuple[int, ...]:
+    """Of each of SHAPES: its sizes, threads of a subgroup, bytes of its code."""
+    return tuple(
+        number
+        for shape, code in zip(SHAPES, codes, strict=True)
+        for number in (shape.m, shape.n, shape.k, shape.lanes, len(code))
+    )
 
 
 def _text(value: str | bytes) -> bytes:

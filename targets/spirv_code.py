@@ -25,9 +25,9 @@ def without_zeroing(code: bytes) -> bytes:
     WGSL wants them. Our kernels read no shared memory that they did not write, one thread would
     write it all, and drivers turn each into thousands of instructions.
     """
-    words = _words(code)
+    words = words_of(code)
     nulls, shared, kept = set(), set(), list(words[:_HEADER_WORDS])
-    for opcode, instruction in _instructions(words):
+    for opcode, instruction in instructions(words):
         operands = instruction[1:]
         if opcode == _OP_CONSTANT_NULL:
             nulls.add(operands[1])
@@ -35,7 +35,7 @@ def without_zeroing(code: bytes) -> bytes:
             shared.add(operands[1])
         if not (opcode == _OP_STORE and operands[0] in shared and operands[1] in nulls):
             kept += instruction
-    return _bytes(kept)
+    return bytes_of(kept)
 
 
 def without_contraction(code: bytes) -> bytes:
@@ -46,17 +46,17 @@ def without_contraction(code: bytes) -> bytes:
     They may choose differently in two kernels that must agree; where one rounding is meant, kernels
     say `fma`. WGSL has no word for it.
     """
-    words = _words(code)
-    results = [i[2] for opcode, i in _instructions(words) if opcode in _CONTRACTED]
+    words = words_of(code)
+    results = [i[2] for opcode, i in instructions(words) if opcode in _CONTRACTED]
     added = [w for r in results for w in (3 << 16 | _OP_DECORATE, r, _NO_CONTRACTION)]
     kept, decorated = list(words[:_HEADER_WORDS]), False
-    for opcode, instruction in _instructions(words):
+    for opcode, instruction in instructions(words):
         is_decoration = opcode in (_OP_DECORATE, _OP_MEMBER_DECORATE)
         if is_decoration and not decorated:  # any order among them is right
             kept, decorated = kept + added, True
         kept += instruction
     assert decorated, "a kernel binds tensors, which is a decoration"
-    return _bytes(kept)
+    return bytes_of(kept)
 
 
 def without_half_arithmetic(code: bytes) -> bytes:
@@ -70,26 +70,26 @@ def without_half_arithmetic(code: bytes) -> bytes:
     what they load to float32, and back what they store, which takes the third alone (extension
     SPV_KHR_16bit_storage). A kernel that does anything else with halves stays as it is.
     """
-    words = _words(code)
+    words = words_of(code)
     if not _only_stores_halves(words):
         return code
     kept = list(words[:_HEADER_WORDS])
-    for opcode, instruction in _instructions(words):
+    for opcode, instruction in instructions(words):
         if opcode != _OP_CAPABILITY or instruction[1] not in (_FLOAT16, _UNIFORM_16_BIT):
             kept += instruction
-    return _bytes(kept)
+    return bytes_of(kept)
 
 
 def computes_with_halves(code: bytes) -> bool:
     """Whether the device must have the feature shaderFloat16."""
-    found = _instructions(_words(code))
+    found = instructions(words_of(code))
     return any(o == _OP_CAPABILITY and i[1] == _FLOAT16 for o, i in found)
 
 
 def _only_stores_halves(words: tuple[int, ...]) -> bool:
     """Whether halves lie in buffers, and are loaded, converted and stored alone."""
     halves, values, inside = set(), set(), False
-    for opcode, instruction in _instructions(words):
+    for opcode, instruction in instructions(words):
         operands = instruction[1:]
         inside = inside or opcode == _OP_FUNCTION
         if opcode == _OP_TYPE_FLOAT and operands[1] == 16:
@@ -106,15 +106,17 @@ def _only_stores_halves(words: tuple[int, ...]) -> bool:
     return True
 
 
-def _words(code: bytes) -> tuple[int, ...]:
+def words_of(code: bytes) -> tuple[int, ...]:
+    """SPIR-V as words."""
     return struct.unpack(f"<{len(code) // 4}I", code)
 
 
-def _bytes(words: list[int]) -> bytes:
+def bytes_of(words: list[int]) -> bytes:
+    """Words as SPIR-V."""
     return struct.pack(f"<{len(words)}I", *words)
 
 
-def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Opcode and words of each."""
     at = _HEADER_WORDS
     while at < len(words):

@@ -34,6 +34,7 @@ ROCM_CODES = {
     "gfx1201": "RX 9070",
 }
 GROUP_SIZES = ("64", "128", "256")  # threads of a group for any GPU; the last is the default
+MATRICES = "matrices"  # of vulkan, in their place: GPUs with VK_KHR_cooperative_matrix
 
 
 def chosen(

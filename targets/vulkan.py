@@ -1,31 +1,45 @@
 """Vulkan devices: GPUs of PCs and phones, and through Mesa's lavapipe any CPU.
 
 "vulkan" fits nearly every GPU; "vulkan:128" and "vulkan:64" those that run fewer invocations in a
-workgroup.
+workgroup; "vulkan:matrices" those that multiply matrices (VK_KHR_cooperative_matrix).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from .gpu import gpu_preset, group_size
 from .kernels.gpu import GpuLimits
 from .spirv import SpirvToolchain
 from .storage_half import with_single_halves
 from .target import TargetPreset
+from .variants import MATRICES
 
 SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
+MATRICES_SHARED_MEMORY_BYTES = 32768  # what all devices with matrices have
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset for workgroups of `variant` invocations.
+    """The preset for workgroups of `variant` invocations, or for devices with matrices.
 
     Raises:
-        UsageError: it is not one of GROUP_SIZES.
+        UsageError: it is neither one of GROUP_SIZES nor MATRICES.
     """
-    threads = group_size("vulkan", variant)
+    matrices = variant == MATRICES
+    limits = GpuLimits(
+        threads_per_block=group_size("vulkan", None if matrices else variant),
+        shared_memory_bytes=SHARED_MEMORY_BYTES,
+    )
+    if matrices:
+        limits = replace(
+            limits, shared_memory_bytes=MATRICES_SHARED_MEMORY_BYTES, cooperative_matrices=True
+        )
     return gpu_preset(
         "vulkan" if variant is None else f"vulkan:{variant}",
-        GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES),
+        limits,
         {"kind": "vulkan"},
         edit=with_single_halves,
         toolchain=SpirvToolchain(),
+        # In the sense that counts: prompts are multiplied in float16, few rows in float32.
+        fast_math=matrices,
     )

@@ -146,6 +146,8 @@ def as_cplusplus(parts: dict[str, tuple[list[str], str]]) -> str:
     text = ["#include <kernel.h>"]
     if any("waves_" in source for _, source in parts.values()):
         text.append("#include <waves.h>")
+    if any("matrices_begin" in source for _, source in parts.values()):
+        text.append("#include <matrices.h>")
     for i, (name, (tags, source)) in enumerate(parts.items()):
         axes = ", ".join(str(AXES.index(tag)) for tag in tags)
         text += [

@@ -106,7 +106,12 @@ def test_numbers_that_are_not_of_32_bits_are_refused():
 HALF_KERNEL = "enable f16;\n" + KERNEL.replace("array<f32>", "array<f16>").replace(
     "s[t.x] = x[t.x]; workgroupBarrier(); x[t.x] = s[63u - t.x];", "BODY"
 )
-CAPABILITIES = {"Float16": 9, "StorageBuffer16BitAccess": 4433, "16 bits of uniforms": 4434}
+CAPABILITIES = {
+    "Float16": 9,
+    "StorageBuffer16BitAccess": 4433,
+    "16 bits of uniforms": 4434,
+    "16 bits between stages": 4436,
+}
 
 
 def capabilities(code):

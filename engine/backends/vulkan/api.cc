@@ -83,6 +83,9 @@ Instance load() {
 #define WHERRY_FIND(name) find(get, vk.handle, "vk" #name, vk.name);
   WHERRY_VULKAN_INSTANCE_FUNCTIONS(WHERRY_FIND)
 #undef WHERRY_FIND
+  vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR =
+      reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
+          get(vk.handle, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   return vk;
 }
 

@@ -9,6 +9,33 @@
 
 #include <string>
 
+// What headers older than 1.3.255 lack of VK_KHR_cooperative_matrix, as its specification has it.
+#ifndef VK_KHR_cooperative_matrix
+#define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
+constexpr auto VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
+    static_cast<VkStructureType>(1000506000);
+constexpr auto VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR =
+    static_cast<VkStructureType>(1000506001);
+constexpr int32_t VK_COMPONENT_TYPE_FLOAT16_KHR = 0, VK_COMPONENT_TYPE_FLOAT32_KHR = 1;
+constexpr int32_t VK_SCOPE_SUBGROUP_KHR = 3;
+struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 cooperativeMatrix;
+  VkBool32 cooperativeMatrixRobustBufferAccess;
+};
+struct VkCooperativeMatrixPropertiesKHR {
+  VkStructureType sType;
+  void* pNext;
+  uint32_t MSize, NSize, KSize;
+  int32_t AType, BType, CType, ResultType;
+  VkBool32 saturatingAccumulation;
+  int32_t scope;
+};
+typedef VkResult(VKAPI_PTR* PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)(
+    VkPhysicalDevice, uint32_t*, VkCooperativeMatrixPropertiesKHR*);
+#endif
+
 namespace wherry::vulkan {
 
 // clang-format off
@@ -34,6 +61,9 @@ namespace wherry::vulkan {
 // The system's Vulkan and an instance of it.
 struct Instance {
   VkInstance handle = VK_NULL_HANDLE;
+  // Null where neither loader nor driver knows matrices.
+  PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
+      GetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   WHERRY_VULKAN_INSTANCE_FUNCTIONS(WHERRY_VULKAN_DECLARE)
 
   // Opened at the first call. Throws a RuntimeError of tvm-ffi that says what was looked for, again

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace wherry::vulkan {
@@ -28,6 +29,14 @@ VkDevice open(const PhysicalDevice& physical) {
   info.pNext = physical.half ? &storage : nullptr;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
+  MatrixFeatures matrices;
+  if (!physical.matrices.empty()) {
+    matrices.set();
+    matrices.last().pNext = &storage;  // which devices with matrices have
+    info.pNext = matrices.first();
+    info.enabledExtensionCount = static_cast<uint32_t>(std::size(kMatrixExtensions));
+    info.ppEnabledExtensionNames = kMatrixExtensions;
+  }
   VkDevice device = VK_NULL_HANDLE;
   check(Instance::get().CreateDevice(physical.handle, &info, nullptr, &device), "vkCreateDevice");
   return device;

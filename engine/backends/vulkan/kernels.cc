@@ -10,7 +10,7 @@ namespace wherry::vulkan {
 namespace {
 
 constexpr char kFormat[] = "wherry-spirv-2";
-constexpr size_t kExtras = 5;
+constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers of a kernel, and of each edition
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
 void check(const std::string& name, const KernelInfo& info) {
@@ -19,7 +19,8 @@ void check(const std::string& name, const KernelInfo& info) {
   if (magic != kSpirvMagic || info.spirv.size() % 4 != 0) {
     TVM_FFI_THROW(ValueError) << "kernel " << name << " is not SPIR-V";
   }
-  if (info.call.extras.size() != kExtras) {
+  size_t numbers = info.call.extras.size();
+  if (numbers < kExtras || (numbers - kExtras) % kOfEdition != 0) {
     TVM_FFI_THROW(ValueError) << "kernel " << name << " has " << info.call.extras.size()
                               << " numbers; " << kExtras << " are read";
   }
@@ -28,6 +29,29 @@ void check(const std::string& name, const KernelInfo& info) {
                               << " tensors and says of " << info.call.written.size()
                               << " whether it writes them";
   }
+}
+
+// Throws unless the parts are SPIR-V, one after the other, and nothing else.
+std::vector<Edition> editions_of(const std::string& name, const KernelInfo& info) {
+  std::vector<Edition> editions;
+  const auto& numbers = info.call.extras;
+  size_t end = 0;
+  for (size_t i = kExtras; i < numbers.size(); i += kOfEdition) {
+    auto number = [&](size_t which) { return static_cast<uint32_t>(numbers[i + which]); };
+    editions.push_back({number(0), number(1), number(2), number(3), end, number(4)});
+    end += editions.back().bytes;
+  }
+  bool whole = editions.empty() || end == info.spirv.size();
+  for (const Edition& edition : editions) {
+    uint32_t magic = 0;
+    whole = whole && edition.bytes % 4 == 0 && edition.bytes > sizeof magic;
+    if (whole) std::memcpy(&magic, info.spirv.data() + edition.begin, sizeof magic);
+    whole = whole && magic == kSpirvMagic;
+  }
+  if (!whole) {
+    TVM_FFI_THROW(ValueError) << "kernel " << name << " has editions that are not SPIR-V";
+  }
+  return editions;
 }
 
 }  // namespace
@@ -39,8 +63,8 @@ uint32_t KernelInfo::tensors() const {
 }
 
 // String format, u64 count, count * (string name, call with extras (bytes of shared memory, whether
-// buffers hold halves, threads of a block along x, y, z), string SPIR-V). Written by
-// targets/spirv.py.
+// buffers hold halves, threads of a block along x, y, z, and of each edition m, n, k, lanes,
+// bytes), string SPIR-V). Written by targets/spirv.py.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the Vulkan part of the library");
   std::string format = reader.text();
@@ -58,6 +82,7 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
     info.shared_memory = static_cast<uint32_t>(info.call.extras[0]);
     info.half = info.call.extras[1] != 0;
     for (size_t i = 0; i < 3; ++i) info.threads[i] = static_cast<uint32_t>(info.call.extras[2 + i]);
+    info.editions = editions_of(name, info);
     kernels[name] = std::move(info);
   }
   return kernels;

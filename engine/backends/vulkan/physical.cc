@@ -60,6 +60,53 @@ bool stores_half(VkPhysicalDevice handle) {
   return storage.storageBuffer16BitAccess == VK_TRUE;
 }
 
+std::vector<MatrixShape> shapes_of(VkPhysicalDevice handle) {
+  auto get = Instance::get().GetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+  if (get == nullptr) return {};
+  uint32_t count = 0;
+  check(get(handle, &count, nullptr), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+  VkCooperativeMatrixPropertiesKHR empty{};
+  empty.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+  std::vector<VkCooperativeMatrixPropertiesKHR> all(count, empty);
+  check(get(handle, &count, all.data()), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+  std::vector<MatrixShape> shapes;
+  for (const auto& one : all) {
+    bool halves =
+        one.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && one.BType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+    bool singles = one.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                   one.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    if (halves && singles && one.scope == VK_SCOPE_SUBGROUP_KHR) {
+      shapes.push_back({one.MSize, one.NSize, one.KSize});
+    }
+  }
+  return shapes;
+}
+
+// Fills in what the device has of matrices, if it has all that kernels with them take.
+void find_matrices(PhysicalDevice& device, const std::vector<std::string>& extensions) {
+  for (const char* name : kMatrixExtensions) {
+    if (!has(extensions, name)) return;
+  }
+  const Instance& vk = Instance::get();
+  MatrixFeatures known;
+  VkPhysicalDeviceFeatures2 features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = known.first();
+  vk.GetPhysicalDeviceFeatures2(device.handle, &features);
+  if (!device.half || !known.all()) return;
+  VkPhysicalDeviceSubgroupSizeControlProperties lanes{};
+  lanes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &lanes;
+  vk.GetPhysicalDeviceProperties2(device.handle, &properties);
+  if ((lanes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0) return;
+  device.least_lanes = lanes.minSubgroupSize;
+  device.most_lanes = lanes.maxSubgroupSize;
+  device.most_subgroups = lanes.maxComputeWorkgroupSubgroups;
+  device.matrices = shapes_of(device.handle);
+}
+
 PhysicalDevice describe(VkPhysicalDevice handle, const std::vector<std::string>& extensions) {
   const Instance& vk = Instance::get();
   PhysicalDevice device;
@@ -88,6 +135,7 @@ PhysicalDevice describe(VkPhysicalDevice handle, const std::vector<std::string>&
   device.subgroup = std::max(subgroup.subgroupSize, 1u);
   device.half = stores_half(handle);
   device.budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  find_matrices(device, extensions);
   return device;
 }
 
@@ -117,6 +165,34 @@ int64_t left_of(const PhysicalDevice& device, uint32_t heap) {
 }
 
 }  // namespace
+
+MatrixFeatures::MatrixFeatures() {
+  lanes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+  lanes.pNext = &halves;
+  halves.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+  halves.pNext = &memory;
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES;
+  memory.pNext = &matrices;
+  matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+}
+
+bool MatrixFeatures::all() const {
+  return lanes.subgroupSizeControl && lanes.computeFullSubgroups && halves.shaderFloat16 &&
+         memory.vulkanMemoryModel && matrices.cooperativeMatrix;
+}
+
+void MatrixFeatures::set() {
+  lanes.subgroupSizeControl = lanes.computeFullSubgroups = VK_TRUE;
+  halves.shaderFloat16 = memory.vulkanMemoryModel = matrices.cooperativeMatrix = VK_TRUE;
+}
+
+bool PhysicalDevice::multiplies(const MatrixShape& shape, uint32_t lanes, uint32_t threads) const {
+  auto same = [&](const MatrixShape& own) {
+    return own.m == shape.m && own.n == shape.n && own.k == shape.k;
+  };
+  return std::any_of(matrices.begin(), matrices.end(), same) && lanes >= least_lanes &&
+         lanes <= most_lanes && threads <= lanes * most_subgroups;
+}
 
 VkDeviceSize PhysicalDevice::largest_buffer() const {
   return std::min<VkDeviceSize>(properties.limits.maxStorageBufferRange, largest_allocation);

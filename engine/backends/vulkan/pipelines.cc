@@ -21,6 +21,45 @@ constexpr unsigned kThreads = 4;  // that compile
 
 std::string count(uint64_t n, const char* what) { return std::to_string(n) + " " + what; }
 
+uint32_t threads_of(const KernelInfo& info) {
+  return info.threads[0] * info.threads[1] * info.threads[2];
+}
+
+// The first edition that the device runs; null: none, or the kernel has but one code.
+const Edition* edition_for(const KernelInfo& info, const PhysicalDevice& device) {
+  for (const Edition& edition : info.editions) {
+    if (device.multiplies({edition.m, edition.n, edition.k}, edition.lanes, threads_of(info))) {
+      return &edition;
+    }
+  }
+  return nullptr;
+}
+
+// A line if some kernels multiply matrices as the device cannot.
+std::string matrix_problem(const std::map<std::string, KernelInfo>& kernels,
+                           const PhysicalDevice& device) {
+  for (const auto& [name, info] : kernels) {
+    if (info.editions.empty() || edition_for(info, device) != nullptr) continue;
+    std::string has, takes;
+    for (const MatrixShape& own : device.matrices) {
+      has += (has.empty() ? "" : ", ") + std::to_string(own.m) + "x" + std::to_string(own.n) + "x" +
+             std::to_string(own.k);
+    }
+    for (const Edition& edition : info.editions) {
+      takes += (takes.empty() ? "" : ", ") + std::to_string(edition.m) + "x" +
+               std::to_string(edition.n) + "x" + std::to_string(edition.k) + " by " +
+               std::to_string(edition.lanes) + " threads";
+    }
+    std::string lacks = has.empty()
+                            ? "not (VK_KHR_cooperative_matrix and what it takes)"
+                            : "as " + has + " by " + std::to_string(device.least_lanes) + " to " +
+                                  std::to_string(device.most_lanes) + " threads alone";
+    return "\n  kernel " + name + " multiplies float16 matrices (" + takes +
+           "), which the device does " + lacks + ": compile with --target vulkan";
+  }
+  return "";
+}
+
 // A line for each limit that the kernel exceeds.
 std::string problems_of(const std::string& name, const KernelInfo& info,
                         const PhysicalDevice& device) {
@@ -124,11 +163,14 @@ void compile(VulkanDevice& device, const std::string& name, const KernelInfo& in
              VkPipelineCache cache, Pipeline& pipeline) {
   const DeviceFunctions& vk = device.functions();
   make_layouts(device, info.tensors(), pipeline);
-  std::vector<uint32_t> words(info.spirv.size() / sizeof(uint32_t));  // aligned
-  std::memcpy(words.data(), info.spirv.data(), info.spirv.size());
+  const Edition* edition = edition_for(info, device.physical());
+  size_t begin = edition == nullptr ? 0 : edition->begin;
+  size_t bytes = edition == nullptr ? info.spirv.size() : edition->bytes;
+  std::vector<uint32_t> words(bytes / sizeof(uint32_t));  // aligned
+  std::memcpy(words.data(), info.spirv.data() + begin, bytes);
   VkShaderModuleCreateInfo code{};
   code.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  code.codeSize = info.spirv.size();
+  code.codeSize = bytes;
   code.pCode = words.data();
   VkShaderModule shader = VK_NULL_HANDLE;
   check(vk.CreateShaderModule(device.handle(), &code, nullptr, &shader),
@@ -140,6 +182,13 @@ void compile(VulkanDevice& device, const std::string& name, const KernelInfo& in
   whole.stage.module = shader;
   whole.stage.pName = name.c_str();
   whole.layout = pipeline.layout;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{};
+  if (edition != nullptr) {
+    lanes.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+    lanes.requiredSubgroupSize = edition->lanes;
+    whole.stage.pNext = &lanes;
+    whole.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
   VkResult result =
       vk.CreateComputePipelines(device.handle(), cache, 1, &whole, nullptr, &pipeline.handle);
   vk.DestroyShaderModule(device.handle(), shader, nullptr);
@@ -153,6 +202,7 @@ Pipelines::Pipelines(VulkanDevice& device, const std::map<std::string, KernelInf
     : device_(device) {
   std::string problems;
   for (const auto& [name, info] : kernels) problems += problems_of(name, info, device.physical());
+  problems += matrix_problem(kernels, device.physical());
   const VkPhysicalDeviceProperties& properties = device.physical().properties;
   if (!problems.empty()) {
     TVM_FFI_THROW(RuntimeError) << "the library does not run on " << properties.deviceName << ":"

@@ -79,7 +79,7 @@ target = click.option(
     metavar="TARGET",
     help="auto (the best device here), cpu (this machine), cuda, rocm:GPU, opencl, vulkan, metal, "
     "iphone, android, webgpu, wasm; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
-    "rocm:gfx1100, opencl:64.",
+    "rocm:gfx1100, vulkan:matrices, opencl:64.",
 )
 context = click.option(
     "--context",

@@ -19,6 +19,7 @@ from ..expert_specs import ExpertLinearSpec
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec
 from . import emit as e
+from .cooperative import many_rows as cooperative
 from .elementwise import gated, gelu_tanh
 from .few_rows import multiply
 from .limits import GpuLimits
@@ -204,15 +205,20 @@ def _launch_many(linear: _Linear, n: Any) -> None:
     """Emit tiles of slots of one expert, and the sums of rows."""
     spec, plan = linear.spec, linear.plan
     cut = slots_tile()
-    rows, columns, threads = shape = (
-        cut.shape if linear.limits.simdgroups else shape_for(linear.limits)
-    )
+    together = linear.limits.cooperative_matrices and cooperative.fits(plan.spec)
+    if linear.limits.simdgroups:
+        shape = cut.shape
+    else:
+        shape = cooperative.SHAPE if together else shape_for(linear.limits)
+    rows, columns, threads = shape
     slots = n * spec.top_k
 
     def block(block: Any, tile: Any, thread: Any) -> None:
         place = _Place.of(linear, rows, tile)
         if linear.limits.simdgroups:
             _ExpertMatrixTile(linear, place, cut, block, thread).emit()
+        elif together:
+            _ExpertCooperativeTile(linear, place, shape, block, thread).emit()
         else:
             _ExpertThreadTile(linear, place, shape, block, thread).emit()
 
@@ -289,6 +295,10 @@ class _ExpertThreadTile(_ExpertTile, ThreadTile):
 
 
 class _ExpertMatrixTile(_ExpertTile, MatrixTile):
+    pass
+
+
+class _ExpertCooperativeTile(_ExpertTile, cooperative.CooperativeTile):
     pass
 
 

@@ -27,6 +27,10 @@ class GpuLimits:
     # `waves/units.py`.
     wave_matrices: str | None = None
 
+    # The threads of a block multiply float16 matrices together (Vulkan's cooperative matrices), in
+    # shapes that only the device knows.
+    cooperative_matrices: bool = False
+
     def __post_init__(self) -> None:
         threads, shared = self.threads_per_block, self.shared_memory_bytes
         if threads < 64 or threads & (threads - 1):

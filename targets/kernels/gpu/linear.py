@@ -19,6 +19,7 @@ from tvm.tirx import PrimFunc
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec, LinearSpec
 from . import emit as e
+from .cooperative import many_rows as cooperative
 from .few_rows import launch_few_rows
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan
@@ -87,6 +88,8 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
         launch_many = simdgroups.launch_many_rows
     elif limits.wave_matrices and waves.fits(spec):
         launch_many = waves.launch_many_rows
+    elif limits.cooperative_matrices and cooperative.fits(spec):
+        launch_many = cooperative.launch_many_rows
     e.choose(
         m <= FEW_ROWS,
         lambda: e.choose(

@@ -1,0 +1,119 @@
+"""Matrix times many vectors by cooperative matrices: tiles in shared memory.
+
+x and opened weights are float16 there, products are exact and sums float32, in ascending groups of
+32 columns; in which order a device adds those of a group it does not tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+
+from ...specs import FusedLinearSpec
+from .. import emit as e
+from ..linear_plan import Operands, Plan
+from ..many_rows import launch_inverses
+from ..tile import Tile
+from ..weights import GROUP, WORD, WORDS
+from . import words
+
+_STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
+_SUMS_STRIDE = words.COLUMNS + 4
+_LARGEST_HALF = 65504.0
+SHAPE = words.ROWS, words.COLUMNS, words.THREADS
+
+
+def fits(spec: FusedLinearSpec) -> bool:
+    """Whether float16 is enough for all that is multiplied."""
+    return spec.in_features % GROUP == 0 and (
+        spec.scheme == "f16" or (spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16")
+    )
+
+
+def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+    """Emit the kernel, and before it one for the rows' norms."""
+    launch_inverses(plan, tensors, m)
+    e.launch(
+        (-(-plan.spec.out_features // words.COLUMNS), (m + words.ROWS - 1) // words.ROWS),
+        words.THREADS,
+        lambda block, tile, t: CooperativeTile(plan, tensors, m, SHAPE, block, tile, t).emit(),
+    )
+
+
+class CooperativeTile(Tile):
+    """The threads of a block hold its sums together; which of them has which is not asked."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Operands,
+        m: Any,
+        shape: tuple[int, int, int],
+        block: Any,
+        tile: Any,
+        thread: Any,
+    ) -> None:
+        super().__init__(plan, tensors, m, shape, block, tile, thread)
+        self.x = e.shared((self.rows * _STRIDE,), "float16")
+        self.w = e.shared((self.columns * _STRIDE,), "float16")
+        self.sums = e.shared((self.rows * _SUMS_STRIDE,))
+        self.exact = plan.spec.x_dtype == "float16" and plan.spec.norm_eps is None
+
+    def emit(self) -> None:
+        """All groups, then the stores."""
+        words.begin(self.thread)
+        with T.serial(self.plan.groups) as group:
+            self.load_x(group)
+            self.load_w(group)
+            e.barrier()
+            words.multiply(self.thread, self.x, self.w, _STRIDE, GROUP)
+            e.barrier()
+        self._store()
+
+    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+        """See Tile."""
+        self._keep(self.x, row, k, values if self.exact else [_bounded(v) for v in values])
+
+    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+        """See Tile."""
+        self._keep(self.w, column, k, values)
+
+    def opened(self, row: Any, word: Any) -> list[Any]:
+        """See Tile."""
+        return self.tensors.weights.opened(row, word)
+
+    def load_w(self, group: Any) -> None:
+        """See Tile; neighbouring threads open neighbouring words of a row."""
+
+        def load(index: Any) -> None:
+            column, word = e.let(e.div(index, WORDS)), e.let(e.mod(index, WORDS))
+            row = self.weight_row(column)
+            self.keep_w(word * WORD, column, self.opened(row, group * WORDS + word))
+
+        e.over(self.columns * WORDS, self.threads, self.thread, load)
+
+    def _keep(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
+        at = e.let(row * _STRIDE + k)
+        for i, value in enumerate(values):
+            T.buffer_store(into, T.Cast("float16", value), [at + i])
+
+    def _store(self) -> None:
+        spec = self.plan.spec
+        words.store(self.thread, self.sums, _SUMS_STRIDE)
+        e.barrier()
+
+        def output(index: Any) -> None:
+            row, own = e.let(e.div(index, self.width)), e.let(e.mod(index, self.width))
+            column = e.let(self.block * self.width + own)
+            at = e.let(row * _SUMS_STRIDE + own)
+            places = (at, at + self.width) if spec.gated else (at,)
+            found = [e.let(self.sums[place]) for place in places]
+            e.when(column < spec.width, lambda: self.put(row, column, found))
+
+        e.over(self.rows * self.width, self.threads, self.thread, output)
+
+
+def _bounded(value: Any) -> Any:
+    """What float16 can hold: an infinity would make the whole row NaN."""
+    return T.max(T.min(value, T.float32(_LARGEST_HALF)), T.float32(-_LARGEST_HALF))

@@ -1,0 +1,41 @@
+"""What a block can do with the tile of sums that its threads hold together, as statements.
+
+Every thread of the block has to reach them; who waits for whom is for barriers around them. They
+are calls of functions that no device has: `targets/spirv_matrices.py` puts code in their place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+
+ROWS = COLUMNS = 64  # of a tile
+THREADS = 128  # of a block
+BEGIN, MULTIPLY, STORE = "matrices_begin", "matrices_multiply", "matrices_store"
+
+
+def begin(thread: Any) -> None:
+    """Emit sums [ROWS, COLUMNS] of zeros, float32; once, where the kernel begins."""
+    T.evaluate(T.call_extern("void", BEGIN, thread))
+
+
+def multiply(thread: Any, x: Any, w: Any, stride: int, count: int) -> None:
+    """Emit sums[r, c] += x[r, 0] w[c, 0] + ... + x[r, count - 1] w[c, count - 1].
+
+    Args:
+        thread: of the block.
+        x: float16 [ROWS, stride] in shared memory.
+        w: float16 [COLUMNS, stride] there.
+        stride: a multiple of 8, because a device loads 16 bytes at a time.
+        count: a multiple of 16.
+    """
+    assert stride % 8 == 0 and count % 16 == 0, (stride, count)
+    places = (buffer.access_ptr("r") for buffer in (x, w))
+    T.evaluate(T.call_extern("void", MULTIPLY, thread, *places, stride, count))
+
+
+def store(thread: Any, into: Any, stride: int) -> None:
+    """Emit into[r, c] = sums[r, c], float32 [ROWS, stride] in shared memory; stride as of x."""
+    assert stride % 4 == 0, stride
+    T.evaluate(T.call_extern("void", STORE, thread, into.access_ptr("w"), stride))

@@ -1,0 +1,143 @@
+"""Cooperative matrices in kernels for Vulkan: one kernel's code for each shape of matrices.
+
+TVM and naga know no matrices whose shape a device chooses. A kernel calls the functions of
+`kernels/gpu/cooperative/words.py`, which TVM writes into its WGSL as they are; `written` puts
+naga's words for matrices in their place, as a shape has a block's threads share the tile:
+
+    matrices_multiply(i32(threadIdx.x), (&(((f16*)x)[0i])), (&(((f16*)w)[0i])), 40i, 32i);
+        let a0 = coopLoadT<coop_mat16x16<f16, A>>(&x[matrix_row * 40u + 0u], 40u); ...
+        let b0 = coopLoad<coop_mat16x16<f16, B>>(&w[matrix_column * 40u + 0u], 40u); ...
+        c0_0 = coopMultiplyAdd(a0, b0, c0_0); ...
+
+naga has square matrices alone, so all are 16 x 16 to it; `spirv_matrix_code` gives them their
+sizes. Which part of the tile a subgroup has goes by its number. The plugin takes the first shape
+that the device has, and asks it for subgroups of as many threads.
+
+Sources: naga's WGSL extension wgpu_cooperative_matrix; VK_KHR_cooperative_matrix, whose
+`VkCooperativeMatrixPropertiesKHR` a driver fills with its shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .kernels.gpu.cooperative.words import BEGIN, COLUMNS, MULTIPLY, ROWS, STORE, THREADS
+
+_THREAD = r"i32\(threadIdx\.x\)"
+_PLACE = r"\(&\(\(\(f\d\d\*\)(\w+)\)\[0i\]\)\)"
+_PARAMETER = re.compile(r"@builtin\(local_invocation_id\) threadIdx : vec3<u32>")
+_BEGIN = re.compile(rf"{BEGIN}\({_THREAD}\);")
+_MULTIPLY = re.compile(rf"{MULTIPLY}\({_THREAD}, {_PLACE}, {_PLACE}, (\d+)i, (\d+)i\);")
+_STORE = re.compile(rf"{STORE}\({_THREAD}, {_PLACE}, (\d+)i\);")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """c[m, n] += a[m, k] b[k, n] of float16 and float32, held by `lanes` threads."""
+
+    m: int
+    n: int
+    k: int
+    lanes: int  # of a subgroup
+    whose: str  # devices that have it
+
+    @property
+    def across(self) -> int:
+        """Subgroups along the columns of a tile."""
+        return {1: 1, 2: 1, 4: 2, 8: 2, 16: 4}[THREADS // self.lanes]
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """Rows and columns of a subgroup's part of a tile."""
+        down = THREADS // self.lanes // self.across
+        return ROWS // down, COLUMNS // self.across
+
+
+SHAPES = (  # the fastest first, where a device has several
+    Shape(16, 16, 16, 32, "NVIDIA's from Turing, AMD's from RDNA 3 on"),
+    Shape(8, 16, 16, 16, "Intel's from Xe2 on (Arc B)"),
+    Shape(8, 8, 16, 8, "Intel's Xe-HPG (Arc A)"),
+    Shape(8, 8, 8, 32, "Apple's, through MoltenVK"),
+    Shape(8, 8, 8, 8, "Mesa's lavapipe, which is for tests"),
+)
+
+
+def multiplies_matrices(wgsl: str) -> bool:
+    """Whether a kernel that TVM wrote is one of those that `written` is for."""
+    return f"{BEGIN}(" in wgsl
+
+
+def written(wgsl: str, shape: Shape) -> str:
+    """The WGSL of a kernel for devices that have `shape`."""
+    text = "enable wgpu_cooperative_matrix;\n" + wgsl
+    for pattern, emit in (
+        (_PARAMETER, _parameter),
+        (_BEGIN, _begin),
+        (_MULTIPLY, _multiply),
+        (_STORE, _store),
+    ):
+        text, count = pattern.subn(_with(emit, shape), text)
+        assert count == 1, f"a kernel has {pattern.pattern} {count} times"
+    return text
+
+
+def _with(
+    emit: Callable[[re.Match[str], Shape], list[str]], shape: Shape
+) -> Callable[[re.Match[str]], str]:
+    return lambda found: "\n  ".join(emit(found, shape))
+
+
+def _counts(shape: Shape) -> tuple[range, range]:
+    """Matrices of a subgroup, down and across."""
+    rows, columns = shape.own
+    return range(rows // shape.m), range(columns // shape.n)
+
+
+def _parameter(found: re.Match[str], _: Shape) -> list[str]:
+    """Which threads a subgroup has is the device's own, so its number is asked for."""
+    return [f"{found[0]},", "@builtin(subgroup_id) matrix_group : u32"]
+
+
+def _begin(_: re.Match[str], shape: Shape) -> list[str]:
+    rows, columns = shape.own
+    down, across = _counts(shape)
+    return [
+        f"let matrix_row : u32 = matrix_group / {shape.across}u * {rows}u;",
+        f"let matrix_column : u32 = matrix_group % {shape.across}u * {columns}u;",
+        *(f"var c{i}_{j} : coop_mat16x16<f32, C>;" for i in down for j in across),
+    ]
+
+
+def _multiply(found: re.Match[str], shape: Shape) -> list[str]:
+    x, w, stride, count = found[1], found[2], int(found[3]), int(found[4])
+    down, across = _counts(shape)
+    lines = []
+    for k in range(0, count, shape.k):
+        for i in down:
+            at = f"matrix_row * {stride}u + {i * shape.m * stride + k}u"
+            lines.append(f"let a{i}_{k} = {_load('T', 'A')}(&{x}[{at}], {stride}u);")
+        for j in across:
+            at = f"matrix_column * {stride}u + {j * shape.n * stride + k}u"
+            lines.append(f"let b{j}_{k} = {_load('', 'B')}(&{w}[{at}], {stride}u);")
+        for i in down:
+            for j in across:
+                lines.append(f"c{i}_{j} = coopMultiplyAdd(a{i}_{k}, b{j}_{k}, c{i}_{j});")
+    return lines
+
+
+def _load(transposed: str, use: str) -> str:
+    """`coopLoad` reads columns, `coopLoadT` rows."""
+    return f"coopLoad{transposed}<coop_mat16x16<f16, {use}>>"
+
+
+def _store(found: re.Match[str], shape: Shape) -> list[str]:
+    into, stride = found[1], int(found[2])
+    down, across = _counts(shape)
+    return [
+        f"coopStoreT(c{i}_{j}, &{into}[matrix_row * {stride}u + matrix_column + "
+        f"{i * shape.m * stride + j * shape.n}u], {stride}u);"
+        for i in down
+        for j in across
+    ]
