@@ -13,7 +13,8 @@ _OP_CONSTANT_NULL, _OP_VARIABLE, _OP_STORE, _OP_DECORATE, _OP_MEMBER_DECORATE = 
 _CONTRACTED = (129, 131, 133)  # OpFAdd, OpFSub, OpFMul
 _OP_CAPABILITY, _OP_TYPE_FLOAT, _OP_TYPE_POINTER, _OP_FUNCTION = 17, 22, 32, 54
 _OP_LOAD, _OP_CONVERT = 61, 115
-_FLOAT16, _UNIFORM_16_BIT = 9, 4434  # capabilities Float16, UniformAndStorageBuffer16BitAccess
+# Capabilities Float16, UniformAndStorageBuffer16BitAccess, StorageInputOutput16.
+_FLOAT16, _UNIFORM_16_BIT, _BETWEEN_STAGES = 9, 4434, 4436
 _STORAGE_BUFFER = 12  # storage class
 
 
@@ -64,18 +65,19 @@ def without_half_arithmetic(code: bytes) -> bytes:
 
         OpCapability Float16                                (none)
         OpCapability UniformAndStorageBuffer16BitAccess     (none)
+        OpCapability StorageInputOutput16                   (none)
         OpCapability StorageBuffer16BitAccess               OpCapability StorageBuffer16BitAccess
 
-    Naga asks for all three, and few devices less than desktop GPUs have them. Our kernels convert
-    what they load to float32, and back what they store, which takes the third alone (extension
+    Naga asks for all four, and few devices less than desktop GPUs have them. Our kernels convert
+    what they load to float32, and back what they store, which takes the last alone (extension
     SPV_KHR_16bit_storage). A kernel that does anything else with halves stays as it is.
     """
     words = words_of(code)
     if not _only_stores_halves(words):
         return code
-    kept = list(words[:_HEADER_WORDS])
+    kept, dropped = list(words[:_HEADER_WORDS]), (_FLOAT16, _UNIFORM_16_BIT, _BETWEEN_STAGES)
     for opcode, instruction in instructions(words):
-        if opcode != _OP_CAPABILITY or instruction[1] not in (_FLOAT16, _UNIFORM_16_BIT):
+        if opcode != _OP_CAPABILITY or instruction[1] not in dropped:
             kept += instruction
     return bytes_of(kept)
 
