@@ -1,6 +1,6 @@
 # The rooms of the core; a file belongs to the build because it lies in one.
-set(WHERRY_ROOMS abi cache cache/disk grammar model model/graphs sampling scheduling speculation
-    support weights)
+set(WHERRY_ROOMS abi cache cache/disk grammar model model/cuda model/graphs sampling scheduling
+    speculation support weights)
 # What apps need above tokens: on top of the core, which knows nothing of them.
 file(GLOB_RECURSE _found RELATIVE "${CMAKE_CURRENT_LIST_DIR}" CONFIGURE_DEPENDS
      "${CMAKE_CURRENT_LIST_DIR}/app/*.cc")

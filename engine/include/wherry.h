@@ -197,6 +197,8 @@ typedef struct {
   uint64_t graph_steps; /* launched as one command: CUDA graphs */
   const char* graphs_given_up; /* why none is any more, which costs speed alone; null: nothing has
                                   gone wrong. The engine's own */
+  const char*
+      chains_given_up; /* as that, of steps that are launched before the last one was read */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

@@ -92,6 +92,8 @@ class Session {
   // Whether a step may be launched while the one before is not collected, with tokens that the
   // device drew from that one's results: those with candidates. collect() gives the older first.
   virtual bool chains() const { return false; }
+  // Why it is not any more, which costs speed alone; empty: nothing has gone wrong.
+  virtual std::string chains_given_up() const { return {}; }
   // Whether they may be others than the likeliest.
   virtual bool draws() const { return false; }
   // Gives up the results of what was launched and not collected.

@@ -5,12 +5,17 @@
 #include <vector>
 
 #include "model/device.h"
+#include "model/step_copies.h"
 
 namespace wherry {
 
 class Staging {
  public:
   Staging(int64_t capacity, DLDataType dtype, DLDevice device);
+
+  // From here on values go there by these, which outlive it.
+  void copy_by(StepCopies& copies) { copies_ = &copies; }
+  size_t bytes() const { return ffi::GetDataSize(host_); }
 
   // The values on the device, in elements of T, which is the dtype. Valid until the next call.
   // Throws WHERRY_INTERNAL for more than there is room for.
@@ -27,6 +32,7 @@ class Staging {
   ffi::Tensor moved(int64_t n);
 
   ffi::Tensor host_, there_;
+  StepCopies* copies_ = nullptr;
 };
 
 // Between any two places, of the same shape and dtype.

@@ -20,6 +20,10 @@ class StepArrays {
   // next call. Throws WHERRY_INTERNAL for more than the session was opened for.
   const std::vector<ffi::Tensor>& fill(const Batch& batch);
 
+  // See Staging. Only where they go together; bytes: 0 elsewhere.
+  void copy_by(StepCopies& copies) { together_->copy_by(copies); }
+  size_t bytes() const { return together_ ? together_->bytes() : 0; }
+
   size_t size() const { return fields_.size(); }
   // Of the views, the one of the rows' tokens.
   const ffi::Tensor& tokens() const { return views_[tokens_]; }

@@ -57,6 +57,17 @@ bool VmCandidates::stage(const std::vector<float>& scales, const std::vector<Cho
   return true;
 }
 
+void VmCandidates::copy_by(StepCopies& copies) {
+  scales_.copy_by(copies);
+  how_.copy_by(copies);
+}
+
+CopySizes VmCandidates::sizes() const {
+  const size_t rows = scales_.bytes() / sizeof(float);
+  const auto columns = static_cast<size_t>(2 * count_ + kTail + 1);
+  return {scales_.bytes() + how_.bytes() + 2 * kAlignment, rows * columns * sizeof(uint32_t)};
+}
+
 ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, bool drawn) {
   auto packed = function_(logits, scales_there_).cast<ffi::Tensor>();
   return drawn ? (*choice_)(packed, how_there_).cast<ffi::Tensor>() : packed;

@@ -28,6 +28,10 @@ class VmCandidates {
 
   // Whether tokens can be drawn there, by others than `likeliest` choices.
   bool draws() const { return choice_.has_value(); }
+  // See Staging.
+  void copy_by(StepCopies& copies);
+  // Of a step at most: what is written to the device, and of its result.
+  CopySizes sizes() const;
   // Where in a result the token of a row is.
   static int64_t chosen_at(const ffi::Tensor& packed, int64_t row);
 

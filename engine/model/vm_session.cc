@@ -59,6 +59,7 @@ class VmSession : public Session {
         state_.push_back({&spec, allocate(shape, spec.dtype, shared_->device)});
       }
     }
+    open_copies();  // memory was taken there, so the device's context is this thread's
     // The arrays of a batch come first and change at each step; state and parameters stay.
     arguments_.resize(arrays_.size());
     for (const State& state : state_) arguments_.emplace_back(state.tensor);
@@ -72,11 +73,15 @@ class VmSession : public Session {
     whole_.clear();
     Flight flight;
     flight.launched = true;
+    // Of two steps under way each has a lane.
+    flight.lane = flights_.empty() ? 0 : 1 - flights_.back().lane;
+    if (copies_) copies_->begin();
     flight.rows = static_cast<int64_t>(batch.logit_rows.size());
     flight.entry = entry;
-    StepResults made = start(batch, entry);
+    StepResults made = start(batch, entry, flight.lane);
     flight.result = std::move(made.result);
     flight.packed = std::move(made.packed);
+    if (copies_) flight.copied = copies_->finish(flight.packed);
     if (entry != Entry::kEncode) {
       // Our plugins hold commands back until somebody waits.
       if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
@@ -98,9 +103,10 @@ class VmSession : public Session {
     if (collected_.entry == Entry::kEncode) return {};
     Rows rows{collected_.rows, collected_.result.size(1), {}};
     if (collected_.packed.defined()) {
-      rows.candidates = candidates_->read(started(collected_.packed), collected_.rows);
+      rows.candidates =
+          candidates_->read(started(collected_.packed, collected_.copied), collected_.rows);
     } else {
-      collected_.result = started(collected_.result);
+      collected_.result = started(collected_.result, 0);
     }
     return rows;
   }
@@ -120,7 +126,13 @@ class VmSession : public Session {
   }
 
   // What TVM's own devices copy to the host waits for all that they were asked for.
-  bool chains() const override { return candidates_ && plugin_ && plugin_->take.has_value(); }
+  bool chains() const override {
+    return (plugin_ && plugin_->take.has_value() && candidates_) ||
+           (copies_ && copies_->given_up().empty());
+  }
+  std::string chains_given_up() const override {
+    return copies_ ? copies_->given_up() : no_copies_;
+  }
   bool draws() const override { return chains() && candidates_->draws(); }
   void forget() override {
     flights_.clear();
@@ -187,24 +199,25 @@ class VmSession : public Session {
     Entry entry = Entry::kForward;
     int64_t rows = 0;
     std::vector<bool> asked;  // rows that come whole
+    int lane = 0;
+    uint64_t copied = 0;  // what `copies_` know its candidates by
     bool launched = false;
   };
 
-  // Asks the device for a step. Of two under way each has a lane.
-  StepResults start(const Batch& batch, Entry entry) {
-    lane_ = chains() ? 1 - lane_ : 0;
+  // Asks the device for a step.
+  StepResults start(const Batch& batch, Entry entry, int lane) {
     const bool repeats =
         entry == Entry::kForward && graphs_ && graphs_->given_up().empty() && only_decodes(batch);
     if (!repeats) {
       fill(batch);
       const bool drawn = stage(batch);
       auto call = [&] { return run(batch, entry, drawn); };
-      return graphs_ ? graphs_->launch(lane_, call) : call();
+      return graphs_ ? graphs_->launch(lane, call) : call();
     }
     const Batch rounded = with_rounded_pages(batch, page_ids_);
     fill(rounded);
     const bool drawn = stage(rounded);
-    return graphs_->run(lane_, key_of(rounded, drawn), [&] { return run(rounded, entry, drawn); });
+    return graphs_->run(lane, key_of(rounded, drawn), [&] { return run(rounded, entry, drawn); });
   }
 
   bool reads_candidates(const Batch& batch) const { return candidates_ && !batch.scales.empty(); }
@@ -258,6 +271,21 @@ class VmSession : public Session {
     return Plugin{*start, take};
   }
 
+  // For candidates alone: without them no step is launched before the last one was read.
+  void open_copies() {
+    if (!candidates_ || plugin_ || arrays_.bytes() == 0) return;
+    CopySizes sizes = candidates_->sizes();
+    sizes.written += arrays_.bytes();
+    try {
+      copies_ = open_step_copies(shared_->device, sizes);
+    } catch (const Error& error) {
+      no_copies_ = error.what();
+    }
+    if (!copies_) return;
+    arrays_.copy_by(*copies_);
+    candidates_->copy_by(*copies_);
+  }
+
   // None where the device has none, or they are not wanted. A step of a recurrent model changes its
   // state, so it cannot be tried twice.
   static std::unique_ptr<StepGraphs> graphs_of(const VmShared& shared) {
@@ -290,12 +318,15 @@ class VmSession : public Session {
   }
 
   // What launch() has asked for, on the host; counts what it takes.
-  ffi::Tensor started(const ffi::Tensor& tensor) {
+  ffi::Tensor started(const ffi::Tensor& tensor, uint64_t copied) {
     if (is_host(tensor.device())) return tensor;
     ffi::Tensor here;
     if (plugin_ && plugin_->take.has_value()) {
       here = allocate_host(shape_of(tensor), tensor.dtype());
       (*plugin_->take)(tensor, here);
+    } else if (copied != 0) {
+      here = allocate_host(shape_of(tensor), tensor.dtype());
+      if (!copies_->take(copied, here)) here = to_host(tensor);
     } else {
       here = to_host(tensor);
     }
@@ -338,11 +369,12 @@ class VmSession : public Session {
   std::vector<ffi::AnyView> arguments_;  // of an entry, in order
   AllocatorTrimmer trimmer_;
   std::optional<VmCandidates> candidates_;
-  std::deque<Flight> flights_;      // launched and not collected
-  Flight collected_;                // the last one that was
-  std::vector<ffi::Tensor> whole_;  // hold the memory of its rows that were fetched
+  std::unique_ptr<StepCopies> copies_;  // null: of devices that have their own, or have none
+  std::string no_copies_;               // why; empty: nothing has gone wrong
+  std::deque<Flight> flights_;          // launched and not collected
+  Flight collected_;                    // the last one that was
+  std::vector<ffi::Tensor> whole_;      // hold the memory of its rows that were fetched
   uint64_t bytes_read_ = 0;
-  int lane_ = 0;
 };
 
 }  // namespace

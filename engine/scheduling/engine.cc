@@ -321,6 +321,7 @@ wherry_stats Engine::stats() const {
   stats.page_size = static_cast<int32_t>(model_->metadata().page_size);
   stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;
   if (!graphs_given_up_.empty()) stats.graphs_given_up = graphs_given_up_.c_str();
+  if (!chains_given_up_.empty()) stats.chains_given_up = chains_given_up_.c_str();
   return stats;
 }
 

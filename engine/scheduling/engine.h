@@ -120,10 +120,10 @@ class Engine {
   std::deque<QueuedEvent> events_;
   std::vector<std::vector<float>> handed_;  // embeddings of the events that were handed out last
   wherry_stats stats_{};
-  uint64_t graph_steps_ = 0;     // of the session
-  std::string graphs_given_up_;  // set once
-  double step_started_ = 0;      // 0: no step is under way
-  double last_ended_ = 0;        // when the last step had
+  uint64_t graph_steps_ = 0;                       // of the session
+  std::string graphs_given_up_, chains_given_up_;  // set once
+  double step_started_ = 0;                        // 0: no step is under way
+  double last_ended_ = 0;                          // when the last step had
 
   Plan plan_;                    // of the step under way; changed without the lock by its thread
   std::vector<uint64_t> ended_;  // requests of which the stepper does not know yet that they ended

@@ -200,6 +200,7 @@ void Engine::finish_step(Lock& lock) {
   stats_.whole_rows += result.rows.whole;
   stats_.readback_bytes += result.bytes_read;
   count_graphs(result.graphs);
+  if (chains_given_up_.empty()) chains_given_up_ = result.chains_given_up;
   stats_.failed_steps = result.failure.empty() ? 0 : stats_.failed_steps + 1;
   try {
     accept(result, step);

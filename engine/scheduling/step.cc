@@ -196,6 +196,7 @@ StepResult Stepper::collect(Plan& plan) {
   result.rows = {after.candidates - before.candidates, after.whole - before.whole};
   result.bytes_read = session_->bytes_read() - bytes;
   result.graphs = session_->graphs();
+  result.chains_given_up = session_->chains_given_up();
   return result;
 }
 

@@ -38,6 +38,7 @@ struct StepResult {
   RowCounts rows;               // that gave tokens
   uint64_t bytes_read = 0;      // of results, from a device
   GraphCounts graphs;           // so far
+  std::string chains_given_up;  // see Session
 };
 
 // The text of the exception that is being handled.

@@ -121,7 +121,7 @@ class Stats(ctypes.Structure):
         *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
         ("overlapped_seconds", c_double),
         *_fields(c_uint64, "chained_steps vain_rows graph_steps"),
-        ("graphs_given_up", c_char_p),
+        *_fields(c_char_p, "graphs_given_up chains_given_up"),
     )
 
 

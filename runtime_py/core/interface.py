@@ -137,6 +137,7 @@ class CoreStats:
     vain_rows: int = 0  # of them, for a token that was another, or a request that had ended
     graph_steps: int = 0  # launched as one command: CUDA graphs
     graphs_given_up: str = ""  # why none is any more, which costs speed alone
+    chains_given_up: str = ""  # as that, of steps that are launched ahead
 
 
 class Core(Protocol):

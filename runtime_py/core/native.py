@@ -172,7 +172,8 @@ class NativeCore:
         raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
         found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
-        found["graphs_given_up"] = (raw.graphs_given_up or b"").decode(errors="replace")
+        for reason in ("graphs_given_up", "chains_given_up"):
+            found[reason] = (getattr(raw, reason) or b"").decode(errors="replace")
         return CoreStats(**found)
 
     def reset(self) -> None:

@@ -69,6 +69,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "vain_rows": stats.vain_rows,
         "graph_steps": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up or None,
+        "chains_given_up": stats.chains_given_up or None,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
     }
@@ -134,8 +135,12 @@ class Pulse:
         self._resting = not self._active()
         if self._resting or _progress(stats) != _progress(self.stats):
             self._moved_at = self.seen_at
-        if stats.graphs_given_up and not self.stats.graphs_given_up:
-            _log.warning("CUDA graphs are off, which costs speed alone: %s", stats.graphs_given_up)
+        for what, reason, before in (
+            ("CUDA graphs are off", stats.graphs_given_up, self.stats.graphs_given_up),
+            ("No step is launched ahead", stats.chains_given_up, self.stats.chains_given_up),
+        ):
+            if reason and not before:
+                _log.warning("%s, which costs speed alone: %s", what, reason)
         self.stats = stats
         self.looks += 1
 

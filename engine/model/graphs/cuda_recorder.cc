@@ -1,15 +1,15 @@
 // CUDA's graphs. A step is recorded on a stream of its own, and played on the one that everything
 // else of this process' run time goes to, so that what comes before and after stays in order.
-#if defined(__linux__) && !defined(__ANDROID__)
-#include <tvm/ffi/extra/c_env_api.h>
-#define WHERRY_HAS_CUDA 1
-#endif
-
 #include <utility>
 
-#include "model/graphs/cuda_driver.h"
+#include "model/cuda/cuda_context.h"
+#include "model/cuda/cuda_driver.h"
 #include "model/graphs/recorder.h"
 #include "support/error.h"
+
+#ifdef WHERRY_HAS_CUDA
+#include <tvm/ffi/extra/c_env_api.h>
+#endif
 
 namespace wherry {
 
@@ -18,22 +18,6 @@ namespace {
 
 constexpr unsigned kNonBlocking = 1;  // waits for no other stream, and none for it
 constexpr int kThreadLocal = 1;       // what this thread may not do while it captures is an error
-
-// The device's context is this thread's. What frees may be called by any thread.
-class CurrentContext {
- public:
-  CurrentContext(const CudaDriver& driver, void* context) : driver_(driver) {
-    pushed_ = driver_.push_context(context) == 0;
-  }
-  ~CurrentContext() {
-    void* popped = nullptr;
-    if (pushed_) driver_.pop_context(&popped);
-  }
-
- private:
-  const CudaDriver& driver_;
-  bool pushed_;
-};
 
 // TVM's launches of this thread go to a stream.
 class CurrentStream {
@@ -60,7 +44,9 @@ class CudaRecording final : public Recording {
     driver_.destroy_executable(executable_);
   }
 
+  // Any thread may: nothing has made the context its own where no array goes by the run time.
   void play() override {
+    CurrentContext current(driver_, context_);
     void* stream = TVMFFIEnvGetStream(device_.device_type, device_.device_id);
     driver_.check(driver_.launch(executable_, stream), "cuGraphLaunch");
   }

@@ -172,6 +172,7 @@ const STATS_FIELDS = [
   ["vain_rows", "u64"],
   ["graph_steps", "u64"],
   ["graphs_given_up", "pointer"],
+  ["chains_given_up", "pointer"],
 ] as const satisfies readonly Field[];
 
 /** wherry_stats */

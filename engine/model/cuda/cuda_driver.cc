@@ -1,8 +1,7 @@
-#include "model/graphs/cuda_driver.h"
+#include "model/cuda/cuda_driver.h"
 
-#if defined(__linux__) && !defined(__ANDROID__)
+#ifdef WHERRY_HAS_CUDA
 #include <dlfcn.h>
-#define WHERRY_HAS_CUDA 1
 #endif
 
 #include <type_traits>
@@ -46,6 +45,14 @@ CudaDriver found_in(void* library) {
   find(driver.destroy_graph, "cuGraphDestroy");
   find(driver.launch, "cuGraphLaunch");
   find(driver.destroy_executable, "cuGraphExecDestroy");
+  find(driver.allocate_host, "cuMemHostAlloc");
+  find(driver.free_host, "cuMemFreeHost");
+  find(driver.copy_to_device, "cuMemcpyHtoDAsync_v2");
+  find(driver.copy_to_host, "cuMemcpyDtoHAsync_v2");
+  find(driver.create_event, "cuEventCreate");
+  find(driver.destroy_event, "cuEventDestroy_v2");
+  find(driver.record_event, "cuEventRecord");
+  find(driver.wait_for_event, "cuEventSynchronize");
   if (!missing.empty()) {
     throw Error(WHERRY_INCOMPATIBLE,
                 "NVIDIA's driver is older than CUDA 12: it has no" + missing + "; install a newer");
