@@ -88,6 +88,8 @@ class Check:
             self.say(f"{row['model']}: {what}")
             if reason := row["steps"]["graphs_given_up"]:
                 self.say(f"  CUDA graphs were given up: {reason}")
+            if reason := row["steps"]["chains_given_up"]:
+                self.say(f"  no step was launched ahead: {reason}")
             for name in (n for n in row if n.startswith("decode_")):
                 share = row[name]["bytes_s"] / card.get("copy_bytes_s", float("nan"))
                 self.say(f"  {name}: {row[name]['tokens_s']:.0f} tokens/s, {share:.0%} of a copy")

@@ -186,6 +186,7 @@ def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
     found["steps"] = {
         "steps": stats.steps,
         "chained": stats.chained_steps,
+        "chains_given_up": stats.chains_given_up,
         "graphs": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up,
     }

@@ -123,9 +123,15 @@ def model(folder: Path, device: str) -> dict[str, Any]:
     difference = float(np.abs(np.array(alone[-len(logprobs) :]) - logprobs).max())
     same = alone == beside and answer[0] == answers[0]
     return {
-        "ok": difference <= bound and same and not stats.graphs_given_up,
+        "ok": difference <= bound
+        and same
+        and not stats.graphs_given_up
+        and not stats.chains_given_up,
         "worst": difference,
         "same_in_a_batch": same,
+        "steps": stats.steps,
+        "chained_steps": stats.chained_steps,
+        "chains_given_up": stats.chains_given_up,
         "graph_steps": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up,
     }

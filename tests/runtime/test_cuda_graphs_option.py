@@ -18,7 +18,7 @@ WORDS = "cuGraphLaunch failed with CUDA_ERROR_OUT_OF_MEMORY (2)"
 
 def test_the_reason_is_logged_once(caplog):
     """Whatever the counters are read for, and as often."""
-    given_up = CoreStats(graph_steps=7, graphs_given_up=WORDS)
+    given_up = CoreStats(graph_steps=7, graphs_given_up=WORDS, chains_given_up="why")
     read = chain([CoreStats(graph_steps=7)], repeat(given_up))
     pulse = Pulse(lambda: next(read), lambda: 1)
     with caplog.at_level(logging.WARNING):
@@ -26,13 +26,16 @@ def test_the_reason_is_logged_once(caplog):
             pulse.stir()
             time.sleep(0.001)
     pulse.close()
-    assert [WORDS in record.message for record in caplog.records] == [True]
+    messages = [record.message for record in caplog.records]
+    assert [WORDS in m for m in messages] == [True, False]
+    assert messages[1].endswith("why")
     found = as_json(
         Snapshot(
             stats=pulse.stats, age_seconds=0, active=1, limit=None, stalled_seconds=0, failed=False
         )
     )
     assert (found["graph_steps"], found["graphs_given_up"]) == (7, WORDS)
+    assert found["chains_given_up"] == "why"
 
 
 def test_the_option_is_a_load_option():

@@ -57,7 +57,7 @@ def device() -> tvm.runtime.Device:
     options: list[str | Path] = [f"-isystem{p}/include" for p in packages]
     for package, library in zip(packages, ("tvm_ffi", "tvm_runtime"), strict=True):
         options += [f"-L{package}/lib", f"-l{library}", f"-Wl,-rpath,{package}/lib"]
-    sources = [HERE / f"{name}.cc" for name in ("device", "driver", "emulator")]
+    sources = [HERE / f"{name}.cc" for name in ("device", "driver", "emulator", "queue")]
     path = _compiled(sources, folder() / "libcuda_device.so", *options)
     ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     return tvm.device("cuda", 0)

@@ -1,12 +1,14 @@
-"""Decode steps as CUDA graphs: a whole model on the emulated device, whose driver captures them.
+"""Decode steps as CUDA graphs, and launched before the last one was read: a whole model on the
+emulated device, whose driver captures them.
 
-Tokens and logarithms have the bits of a run without graphs, whatever joins, leaves or goes wrong.
+Tokens and logarithms have the bits of a run without either, whatever joins, leaves or goes wrong.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ PARAMS = {  # of who asks for whole rows, and of one whose tokens are drawn
     4: SamplingParams(temperature=0, top_logprobs=2),
     2: SamplingParams(temperature=0.9, top_k=5, seed=3),
 }
+NO_COPIES = "host memory"  # a fault: without what steps ahead are read by, there are none
 Tokens = dict[int, list[tuple[int, float]]]
 
 
@@ -60,7 +63,8 @@ def driver(folder) -> Iterator[Driver]:
     found = Driver()
     yield found
     found.fault("")
-    assert found.counts()[1::2] == (0, 0), "graphs and streams are left"
+    found.late(False)
+    assert found.counts()[1:4:2] == (0, 0), "graphs, streams, events or memory are left"
 
 
 class Driver:
@@ -73,29 +77,43 @@ class Driver:
         """See driver.cc."""
         self.library.emulated_cuda_fault(name.encode())
 
+    def late(self, late: bool) -> None:
+        """Whether what the device is asked for is done when somebody waits, or at once."""
+        self.library.emulated_cuda_late(int(late))
+
     def counts(self) -> tuple[int, ...]:
-        """Graphs that were played, that there are; kernels that were captured; other handles."""
-        counts = (ctypes.c_uint64 * 4)()
+        """Graphs that were played, that there are; kernels that were captured; other handles;
+        how often a copy of the run time's made the host wait.
+        """
+        counts = (ctypes.c_uint64 * 5)()
         self.library.emulated_cuda_counts(counts)
         return tuple(counts)
 
 
-def answers(folder: Path, graphs: bool, between: Any = lambda: None) -> tuple[Tokens, CoreStats]:
-    """Tokens of `REQUESTS` with their logarithms; `between` is called after each step."""
+def answers(
+    folder: Path,
+    graphs: bool,
+    between: Any = lambda: None,
+    run: Callable[[Callable[[], None]], None] = lambda call: call(),
+    only: Sequence[int] = range(len(REQUESTS)),
+) -> tuple[Tokens, CoreStats]:
+    """Tokens of `only` these `REQUESTS` with their logarithms; `between` is called after each step,
+    which `run` makes.
+    """
     config = {"context": 128, "max_batch": 4, "prefill_chunk": 64, "prefix_cache": False}
     config["max_slowdown"] = 1e6  # a row costs much here: prompts would come token by token
     options = {"cuda_graphs": int(graphs)}
     core = native_core(folder, read_manifest(folder), "cuda:0", options, config)
     assert isinstance(core, NativeCore)
-    found: Tokens = {i: [] for i in range(len(REQUESTS))}
+    found: Tokens = {i: [] for i in only}
     events, count = core._events, ctypes.c_size_t()
-    step, left = 0, len(REQUESTS)
+    step, left = 0, len(only)
     while left:
         for i, (at, prompt, answer) in enumerate(REQUESTS):
-            if at == step:
+            if at == step and i in only:
                 tokens = [(7 * i + 3 * k + k * k) % 320 for k in range(prompt)]
                 core.add(i, tokens, replace(PARAMS.get(i, GREEDY), max_tokens=answer))
-        core._call("wherry_engine_step", core._engine, events, len(events), ctypes.byref(count))
+        run(lambda: core._call("wherry_engine_step", core._engine, events, 64, ctypes.byref(count)))
         for k in range(count.value):
             event = core._read(events[k])
             assert not event.error
@@ -111,15 +129,19 @@ def answers(folder: Path, graphs: bool, between: Any = lambda: None) -> tuple[To
 
 @pytest.fixture(scope="module")
 def expected(folder) -> Tokens:
-    """Without graphs."""
+    """Without graphs, one step after the other."""
+    Driver().fault(NO_COPIES)
     found, stats = answers(folder, graphs=False)
     assert stats.graph_steps == 0 and not stats.graphs_given_up
+    assert stats.chained_steps == 0
+    assert "cuMemHostAlloc failed with CUDA_ERROR_OUT_OF_MEMORY" in stats.chains_given_up
     assert [len(v) for v in found.values()] == [answer for _, _, answer in REQUESTS]
     return found
 
 
 def test_steps_are_played(folder, expected, driver):
     """Most of them, and the tokens are the same while TVM's pool is emptied at each step."""
+    driver.fault(NO_COPIES)
     empty = tvm_ffi.get_global_func("vm.builtin.memory_manager.clear")
     graphs: list[int] = []
 
@@ -135,31 +157,66 @@ def test_steps_are_played(folder, expected, driver):
     assert max(graphs) >= 4  # of several numbers of rows and pages
 
 
-@pytest.fixture
-def readback() -> Iterator[None]:
-    """A device whose results may wait, as plugins have it: then two steps are under way."""
-    kept: dict[int, bytes] = {}
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("graphs", [True, False])
+def test_steps_that_are_launched_ahead(folder, expected, driver, graphs, late):
+    """Each of two has its own memory and graphs; the device draws the tokens of the next one.
 
-    def start(tensor: Any) -> None:
-        kept[tensor.data_ptr()] = ctypes.string_at(tensor.data_ptr(), 4 * tensor.numel())
-
-    def take(tensor: Any, host: Any) -> None:
-        ctypes.memmove(host.data_ptr(), kept.pop(tensor.data_ptr()), 4 * host.numel())
-
-    for function in (start, take):
-        tvm_ffi.register_global_func(f"wherry.cuda.{function.__name__}", function)
-    yield
-    for function in (start, take):
-        tvm_ffi.registry.remove_global_func(f"wherry.cuda.{function.__name__}")
-
-
-def test_steps_that_are_launched_ahead(folder, expected, driver, readback):
-    """Each of two has its own memory and graphs; the device draws the tokens of the next one."""
-    found, stats = answers(folder, graphs=True)
+    A late device reads and writes the host's memory when the host waits.
+    """
+    driver.late(late)
+    before = driver.counts()[4]
+    found, stats = answers(folder, graphs=graphs)
+    print(stats, driver.counts()[4] - before)
     assert found == expected
-    assert stats.graphs_given_up == ""
+    assert (stats.graphs_given_up, stats.chains_given_up) == ("", "")
     assert stats.chained_steps > 0.4 * stats.steps, stats
-    assert stats.graph_steps > 0, stats
+    assert (stats.graph_steps > 0) == graphs, stats
+
+
+def test_steps_of_any_thread(folder, expected, driver):
+    """What the last one has made its own, the next one has not: a driver's context."""
+
+    def apart(call: Callable[[], None]) -> None:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+
+    driver.late(True)
+    found, stats = answers(folder, graphs=True, run=apart)
+    assert found == expected
+    assert (stats.graphs_given_up, stats.chains_given_up) == ("", "")
+    assert stats.chained_steps > 0 and stats.graph_steps > 0, stats
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("event", "cuEventCreate failed"),
+        ("upload", "cuMemcpyHtoDAsync failed"),
+        ("readback", "cuMemcpyDtoHAsync failed"),
+        ("record", "cuEventRecord failed"),
+        ("wait", "cuEventSynchronize failed"),
+    ],
+)
+def test_copies_that_go_wrong_cost_no_token(folder, expected, driver, fault, words):
+    """From the start, or while two steps are under way: then no step is launched ahead."""
+    for first in (0, 12):
+        driver.late(True)
+        driver.fault(fault if first == 0 else "")
+        steps = iter(range(1000))
+
+        def between(steps: Iterator[int] = steps, first: int = first) -> None:
+            driver.fault(fault if next(steps) >= first else "")
+
+        found, stats = answers(folder, graphs=True, between=between, only=[1])
+        assert found[1] == expected[1]
+        if fault == "event" and first > 0:  # they are made once
+            assert stats.chains_given_up == ""
+            continue
+        assert f"{words} with CUDA_ERROR_OUT_OF_MEMORY" in stats.chains_given_up
+        assert bool(stats.chained_steps) == (first > 0)
+        assert stats.graph_steps > 0 and stats.graphs_given_up == ""
 
 
 @pytest.mark.parametrize(

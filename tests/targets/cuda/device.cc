@@ -7,19 +7,21 @@
 #include <cstring>
 
 #include "driver.h"
+#include "queue.h"
 
 namespace emulator {
 namespace {
 
 class Device final : public tvm::runtime::DeviceAPI {
  public:
-  void SetDevice(DLDevice) override {}
+  void SetDevice(DLDevice) override { set_context(); }
   void GetAttr(DLDevice device, tvm::runtime::DeviceAttrKind kind, tvm::ffi::Any* result) override {
     if (kind == tvm::runtime::kExist) *result = device.device_id == 0 ? 1 : 0;
   }
   using DeviceAPI::AllocDataSpace;
   void* AllocDataSpace(DLDevice, size_t bytes, size_t, DLDataType) override {
     refuse_while_capturing("cudaMalloc");
+    set_context();
     const size_t whole = (bytes + 256) / 256 * 256;
     void* memory = std::memset(std::aligned_alloc(256, whole), 0xff, whole);
     add_allocation(memory, whole);
@@ -27,20 +29,29 @@ class Device final : public tvm::runtime::DeviceAPI {
   }
   void FreeDataSpace(DLDevice, void* data) override {
     refuse_while_capturing("cudaFree");
+    set_context();
+    wait_for_all();
     remove_allocation(data);
     std::free(data);
   }
-  void StreamSync(DLDevice, TVMStreamHandle) override {}
+  void StreamSync(DLDevice, TVMStreamHandle) override { wait_for_all(); }
 
  protected:
   using DeviceAPI::CopyDataFromTo;
   void CopyDataFromTo(const void* from, size_t from_offset, void* to, size_t to_offset,
-                      size_t bytes, DLDevice from_device, DLDevice, DLDataType,
+                      size_t bytes, DLDevice from_device, DLDevice to_device, DLDataType,
                       TVMStreamHandle) override {
     refuse_while_capturing("a copy that the graph would not have");
     if (bytes == 0) return;
+    set_context();
     char* there = static_cast<char*>(to) + to_offset;
-    std::memmove(there, static_cast<const char*>(from) + from_offset, bytes);
+    const char* here = static_cast<const char*>(from) + from_offset;
+    // A copy from or to memory of the host that the driver does not know may wait for all before
+    // it.
+    const bool inside = from_device.device_type != kDLCPU && to_device.device_type != kDLCPU;
+    if (inside) return ask([=] { std::memmove(there, here, bytes); });
+    wait_for_all();
+    std::memmove(there, here, bytes);
     if (from_device.device_type == kDLCPU) note_write(there, bytes);
   }
 };

@@ -14,15 +14,14 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "queue.h"
+
 namespace emulator {
 namespace {
-
-enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidated = 901 };
 
 struct Allocation {
   size_t bytes;
@@ -46,12 +45,12 @@ struct Stream {
 };
 
 struct Driver {
-  std::recursive_mutex mutex;
   std::map<char*, Allocation> allocations;
   std::map<char*, size_t> writes;  // of the host, small ones
   uint64_t ids = 0;
   std::set<Stream*> streams;
-  std::set<Graph*> graphs, executables;
+  std::set<Graph*> graphs;
+  std::map<void*, std::shared_ptr<Graph>> executables;
   std::string fault;
   uint64_t played = 0;
   uint64_t captured = 0;  // kernels
@@ -63,7 +62,6 @@ Driver& driver() {
 }
 
 thread_local Stream* capturing = nullptr;
-thread_local int contexts = 0;  // pushed
 
 // 0: none has it.
 uint64_t allocation_of(void* data) {
@@ -73,8 +71,6 @@ uint64_t allocation_of(void* data) {
   return static_cast<char*>(data) < begin + found.bytes ? found.id : 0;
 }
 
-bool has_fault(const char* name) { return driver().fault == name; }
-
 void require_memory(const char* kernel, void* data, uint64_t id) {
   if (id != 0 && allocation_of(data) == id) return;
   TVM_FFI_THROW(RuntimeError) << "kernel " << kernel << " of a graph has memory that was freed";
@@ -82,15 +78,21 @@ void require_memory(const char* kernel, void* data, uint64_t id) {
 
 }  // namespace
 
-using Lock = std::lock_guard<std::recursive_mutex>;
+bool has_fault(const char* name) { return driver().fault == name; }
+
+bool is_allocated(void* data, size_t bytes) {
+  Lock lock(device_mutex());
+  const uint64_t id = allocation_of(data);
+  return id != 0 && bytes > 0 && allocation_of(static_cast<char*>(data) + bytes - 1) == id;
+}
 
 void add_allocation(void* data, size_t bytes) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   driver().allocations[static_cast<char*>(data)] = {bytes, ++driver().ids};
 }
 
 void remove_allocation(void* data) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto found = driver().allocations.find(static_cast<char*>(data));
   if (found == driver().allocations.end()) {
     TVM_FFI_THROW(RuntimeError) << "cudaFree of what is no allocation";
@@ -104,7 +106,7 @@ void remove_allocation(void* data) {
 
 void note_write(void* to, size_t bytes) {
   constexpr size_t kSmall = 64 << 10;
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   if (bytes <= kSmall) driver().writes[static_cast<char*>(to)] = bytes;
 }
 
@@ -116,10 +118,11 @@ void refuse_while_capturing(const char* what) {
 
 void submit(const char* kernel, const std::vector<void*>& buffers, std::function<void()> run) {
   auto* stream = static_cast<Stream*>(TVMFFIEnvGetStream(kDLCUDA, 0));
-  if (stream == nullptr) return run();
-  Lock lock(driver().mutex);
+  if (!has_context()) TVM_FFI_THROW(RuntimeError) << "kernel " << kernel << " without a context";
+  if (stream == nullptr) return ask(std::move(run));
+  Lock lock(device_mutex());
   if (driver().streams.count(stream) == 0) TVM_FFI_THROW(RuntimeError) << "no such stream";
-  if (!stream->captured) return run();
+  if (!stream->captured) TVM_FFI_THROW(RuntimeError) << "a stream that captures nothing";
   if (has_fault("capture")) {
     stream->valid = false;
     TVM_FFI_THROW(RuntimeError) << "CUDALaunch Error: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
@@ -132,15 +135,10 @@ void submit(const char* kernel, const std::vector<void*>& buffers, std::function
 
 namespace {
 
-int play(Graph& graph) {
+void play(Graph& graph) {
   for (auto& [to, bytes] : graph.baked) std::swap_ranges(bytes.begin(), bytes.end(), to);
-  for (const Launch& launch : graph.launches) {
-    for (const auto& [data, id] : launch.buffers) require_memory(launch.kernel, data, id);
-    launch.run();
-  }
+  for (const Launch& launch : graph.launches) launch.run();
   for (auto& [to, bytes] : graph.baked) std::swap_ranges(bytes.begin(), bytes.end(), to);
-  ++driver().played;
-  return kSuccess;
 }
 
 }  // namespace
@@ -152,23 +150,27 @@ extern "C" {
 
 // What goes wrong from here on: "begin", "capture", "instantiate", "launch": the call of that name
 // fails. "baked": a graph has what the host wrote before it, as if kernels had got that as numbers.
-// "": nothing.
+// "host memory", "event", "upload", "readback", "record", "wait": those of queue.cc. "": nothing.
 void emulated_cuda_fault(const char* name) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   driver().fault = name;
 }
 
-// Of graphs: how many were played, how many there are; kernels that were captured; streams.
+// Of graphs: how many were played, how many there are; kernels that were captured; other handles;
+// how often a copy of the run time's made the host wait.
 void emulated_cuda_counts(uint64_t* counts) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   counts[0] = driver().played, counts[1] = driver().executables.size();
-  counts[2] = driver().captured, counts[3] = driver().streams.size() + driver().graphs.size();
+  counts[2] = driver().captured;
+  counts[3] = driver().streams.size() + driver().graphs.size() + host_handles();
+  counts[4] = waits();
 }
 
 int cuGetErrorName(int status, const char** name) {
   static const std::map<int, const char*> names = {
       {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
       {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
   auto found = names.find(status);
   if (found == names.end()) return kInvalidValue;
@@ -177,29 +179,26 @@ int cuGetErrorName(int status, const char** name) {
 }
 
 int cuCtxGetCurrent(void** context) {
-  *context = &driver();
+  *context = has_context() ? &driver() : nullptr;
   return kSuccess;
 }
 int cuCtxPushCurrent_v2(void* context) {
   if (context != &driver()) return kInvalidValue;
-  ++contexts;
-  return kSuccess;
+  return push_context() ? kSuccess : kInvalidValue;
 }
 int cuCtxPopCurrent_v2(void** context) {
-  if (contexts == 0) return kInvalidValue;
-  --contexts;
   *context = &driver();
-  return kSuccess;
+  return pop_context() ? kSuccess : kInvalidContext;
 }
 
 int cuStreamCreate(void** stream, unsigned flags) {
   if (flags != 1) return kInvalidValue;  // others would wait for it
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   *stream = *driver().streams.insert(new Stream).first;
   return kSuccess;
 }
 int cuStreamDestroy_v2(void* handle) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto* stream = static_cast<Stream*>(handle);
   if (driver().streams.erase(stream) == 0) return kInvalidValue;
   delete stream;
@@ -207,7 +206,7 @@ int cuStreamDestroy_v2(void* handle) {
 }
 
 int cuStreamBeginCapture_v2(void* handle, int mode) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto* stream = static_cast<Stream*>(handle);
   if (has_fault("begin")) return kOutOfMemory;
   if (driver().streams.count(stream) == 0 || stream->captured || mode != 1) return kInvalidValue;
@@ -217,7 +216,7 @@ int cuStreamBeginCapture_v2(void* handle, int mode) {
   return kSuccess;
 }
 int cuStreamEndCapture(void* handle, void** result) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto* stream = static_cast<Stream*>(handle);
   *result = nullptr;
   if (driver().streams.count(stream) == 0 || stream != capturing) return kInvalidValue;
@@ -225,6 +224,7 @@ int cuStreamEndCapture(void* handle, void** result) {
   std::unique_ptr<Graph> graph = std::move(stream->captured);
   if (!stream->valid) return kInvalidated;
   if (has_fault("baked")) {
+    wait_for(asked());
     for (const auto& [to, bytes] : driver().writes)
       graph->baked.emplace_back(to, std::string(to, bytes));
   }
@@ -233,33 +233,38 @@ int cuStreamEndCapture(void* handle, void** result) {
 }
 
 int cuGraphInstantiateWithFlags(void** executable, void* handle, unsigned long long) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto* graph = static_cast<Graph*>(handle);
   if (has_fault("instantiate")) return kOutOfMemory;
   if (driver().graphs.count(graph) == 0) return kInvalidValue;
-  *executable = *driver().executables.insert(new Graph(*graph)).first;
+  auto made = std::make_shared<Graph>(*graph);
+  driver().executables[made.get()] = made;
+  *executable = made.get();
   return kSuccess;
 }
 int cuGraphDestroy(void* handle) {
-  Lock lock(driver().mutex);
+  Lock lock(device_mutex());
   auto* graph = static_cast<Graph*>(handle);
   if (driver().graphs.erase(graph) == 0) return kInvalidValue;
   delete graph;
   return kSuccess;
 }
 int cuGraphLaunch(void* handle, void* stream) {
-  Lock lock(driver().mutex);
-  auto* graph = static_cast<Graph*>(handle);
+  Lock lock(device_mutex());
+  if (!has_context()) return kInvalidContext;
   if (has_fault("launch")) return kOutOfMemory;
-  if (driver().executables.count(graph) == 0 || stream != nullptr) return kInvalidValue;
-  return play(*graph);
+  auto found = driver().executables.find(handle);
+  if (found == driver().executables.end() || stream != nullptr) return kInvalidValue;
+  for (const Launch& launch : found->second->launches) {
+    for (const auto& [data, id] : launch.buffers) require_memory(launch.kernel, data, id);
+  }
+  ask([graph = found->second] { play(*graph); });  // freed when it has ended
+  ++driver().played;
+  return kSuccess;
 }
 int cuGraphExecDestroy(void* handle) {
-  Lock lock(driver().mutex);
-  auto* graph = static_cast<Graph*>(handle);
-  if (driver().executables.erase(graph) == 0) return kInvalidValue;
-  delete graph;
-  return kSuccess;
+  Lock lock(device_mutex());
+  return driver().executables.erase(handle) == 0 ? kInvalidValue : kSuccess;
 }
 
 }  // extern "C"
