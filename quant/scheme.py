@@ -12,6 +12,7 @@ from wherry.errors import UsageError
 
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
+from .other_names import advice
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
 
@@ -95,11 +96,14 @@ def find(name: str) -> Scheme:
     """The scheme called `name`.
 
     Raises:
-        UsageError: there is none; the message lists those there are.
+        UsageError: there is none; the message lists those there are, and says which of them is
+            meant by a name of other projects.
     """
     known = schemes()
     if name not in known:
+        meant, why = advice(name, known)
         raise UsageError(
-            f"Unknown quantization {name!r}; there are {', '.join(known)}. Type: --quant {DEFAULT}"
+            f"Unknown quantization {name!r}; there are {', '.join(known)}. "
+            f"{why + ' ' if why else ''}Type: --quant {meant or DEFAULT}"
         )
     return known[name]

@@ -139,3 +139,38 @@ def test_find_lists_the_schemes():
     assert find("q4f16_1").float_dtype == "float16"
     with pytest.raises(UsageError, match="q4f32_1, q8f16_1, q8f32_1"):
         find("q5_k_m")
+
+
+@pytest.mark.parametrize(
+    ("typed", "scheme", "why"),
+    [
+        ("q0bf16", "q0f16", "between 2^-14 and 65504 exactly"),
+        ("q4bf16_1", "q4f16_1", "suits checkpoints in bfloat16"),
+        ("Q4_K_M", "q4f16_1", "has 4 bits in groups of 32"),
+        ("IQ3_XS", "q4f16_1", "another program's"),
+        ("Q8_0", "q8f16_1", "has 8 bits"),
+        ("q4f16_0", "q4f16_1", "another program's"),
+        ("q3f16_1", "q4f16_1", "another program's"),
+        ("q4f16_autoawq", "q4f16_1", "original model"),
+        ("awq", "q4f16_1", "original model"),
+        ("int8", "q8f16_1", "has 8 bits"),
+        ("fp8", "q8f16_1", "has 8 bits"),
+        ("Q4F16_1", "q4f16_1", "lower case"),
+        ("float16", "q0f16", "Type"),
+        ("q4f16", "q4f16_1", "Type"),
+        ("q4f32", "q4f32_1", "Type"),
+        ("fast", "q4f16_1", "Type"),
+    ],
+)
+def test_names_of_other_projects_lead_to_ours(typed, scheme, why):
+    with pytest.raises(UsageError, match=rf"Type: --quant {scheme}$") as caught:
+        find(typed)
+    assert why in str(caught.value) and repr(typed) in str(caught.value)
+
+
+def test_a_half_holds_what_a_bfloat16_is():
+    """What the advice on q0bf16 says, of every bfloat16 there is."""
+    every = (np.arange(1 << 16, dtype="u4") << 16).view("f4")
+    inside = every[(np.abs(every) >= 2**-14) & (np.abs(every) <= 65504)]
+    assert len(inside) == 2 * 30 * 128  # signs, exponents -14 to 15, mantissas
+    np.testing.assert_array_equal(find("q0f16").encode(inside)["weight"].astype("f4"), inside)

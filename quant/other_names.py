@@ -1,0 +1,50 @@
+"""What people type who know other projects' schemes, and which of ours they want."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_BFLOAT16 = (
+    "q0f16 is the scheme for checkpoints in bfloat16. float16 has three bits more: it holds every "
+    "bfloat16 weight between 2^-14 and 65504 exactly (a larger one is an error that names it), and "
+    "activations eight times finer; sums are float32."
+)
+_HALVES = "Floats of 16 bits are float16 here, which suits checkpoints in bfloat16, too."
+_OTHERS = "That is another program's layout; the nearest here has {bits} bits in groups of 32."
+_CALIBRATED = "Quantized checkpoints are not read: give the original model, it is quantized here."
+# Pattern of a whole name in lower case, scheme, why; the first that fits.
+_KNOWN = (
+    (r"q0bf16|bf16|bfloat16", "q0f16", _BFLOAT16),
+    (r"q8bf16_\w+", "q8f16_1", _HALVES),
+    (r"q[34]bf16_\w+", "q4f16_1", _HALVES),
+    (r".*(awq|gptq|bitsandbytes|bnb|exl[23]|hqq|gguf).*", "q4f16_1", _CALIBRATED),
+    (r"q8f16_\w+|q[68]_\w+|e[45]m[23]\w*|fp8\w*|w8a(8|16)|8(-?bit)?", "q8f16_1", _OTHERS),
+    (r"(u?i|u?int)?8(-?bit)?", "q8f16_1", _OTHERS),
+    (
+        r"q[34]f16_\w+|[it]?q[1-5]_\w+|(mx|nv)?fp4|nf4|w4a16|(u?i|u?int)?4(-?bit)?",
+        "q4f16_1",
+        _OTHERS,
+    ),
+    (r"q[34]f32_\w+", "q4f32_1", _OTHERS),
+    (r"q8f32_\w+", "q8f32_1", _OTHERS),
+    (r"none|half|fp16|f16|float16", "q0f16", ""),
+    (r"full|fp32|f32|float32", "q0f32", ""),
+)
+
+
+def advice(name: str, schemes: Iterable[str]) -> tuple[str | None, str]:
+    """The scheme to type in place of `name`, which is none, and sentences on why, or "".
+
+    Args:
+        name: what was typed: "q0bf16", "Q4_K_M", "awq".
+        schemes: the names that there are.
+    """
+    text, names = name.strip().lower(), list(schemes)
+    if text in names:
+        return text, "Names are in lower case."
+    for pattern, scheme, why in _KNOWN:
+        if re.fullmatch(pattern, text):
+            return scheme, why.format(bits=scheme[1])
+    return next(iter(get_close_matches(text, names, n=1, cutoff=0.5)), None), ""
