@@ -344,7 +344,7 @@ def _write_parameter(
     for start, rows in blocks(made, job.checkpoint):
         for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():
             if not finite(array):
-                raise ModelError(_not_finite(job, made.name, bool(np.isfinite(rows).all())))
+                raise ModelError(_not_finite(job, made.name, float(np.abs(rows).max())))
             row_bytes = array.nbytes // max(len(rows), 1) if made.shape else 0
             f.seek(offsets[name] + start * row_bytes)
             f.write(np.ascontiguousarray(array).data)
@@ -353,10 +353,11 @@ def _write_parameter(
     return written
 
 
-def _not_finite(job: _Job, name: str, fits_float32: bool) -> str:
-    if fits_float32:
+def _not_finite(job: _Job, name: str, largest: float) -> str:
+    if np.isfinite(largest):
         return (
-            f"{name} has numbers beyond 65504, which {job.scheme.name} (float16) cannot hold. "
+            f"{name} has numbers up to {largest:.6g}, which {job.scheme.name} cannot hold: its "
+            "floats are float16, and end at 65504. "
             f"Type: --quant {job.scheme.name.replace('f16', 'f32')}"
         )
     return f"{name} has infinite or undefined numbers: the checkpoint is damaged."

@@ -241,8 +241,9 @@ def test_a_tied_copy_has_to_be_equal(tmp_path):
 @pytest.mark.parametrize(
     ("value", "scheme", "message"),
     [
-        (1e6, "q4f16_1", "Type: --quant q4f32_1"),
-        (1e6, "q0f16", "Type: --quant q0f32"),
+        (1e6, "q4f16_1", r"up to 1e\+06, .*Type: --quant q4f32_1"),
+        (1e8, "q8f16_1", r"up to 1e\+08, .*Type: --quant q8f32_1"),
+        (-65536, "q0f16", "up to 65536, which q0f16 cannot hold.* Type: --quant q0f32"),
         (np.nan, "q4f32_1", "the checkpoint is damaged"),
         (np.inf, "q0f32", "the checkpoint is damaged"),
     ],
