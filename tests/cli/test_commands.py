@@ -9,6 +9,8 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from wherry.artifact import read_manifest
+from wherry.cli.group import cli
+from wherry.errors import UsageError
 
 from ..support.command import wherry
 from ..support.tiny_models import save
@@ -127,13 +129,22 @@ class TestCommands:
         (("compile", ".", "--target", "toaster"), 2, "Unknown target 'toaster'"),
         (("convert", ".", "--quant", "q5"), 2, "Unknown quantization 'q5'"),
         (("compile", "tests"), 3, "has no config.json"),
-        (("walk",), 2, "No such command"),
+        (("walk",), 2, "No such command: 'walk'; there are run, chat"),
     ],
 )
 def test_errors_say_what_to_type(arguments, code, said):
     done = wherry(*arguments)
     assert done.returncode == code and done.stdout == ""
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "fix"),
+    [("ls", "list --help"), ("servr", "serve --help"), ("hf://org/name", "run hf://org/name")],
+)
+def test_what_other_programs_call_a_command(typed, fix):
+    with pytest.raises(UsageError, match=f"Type: wherry {fix}$"):
+        cli.main([typed], standalone_mode=False)
 
 
 def test_help_of_every_command():

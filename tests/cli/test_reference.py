@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wherry.cli.group import COMMANDS
+from click.testing import CliRunner
+
+from wherry.cli.group import COMMANDS, cli
 from wherry.cli.reference import page
 
 ROOT = Path(__file__).parents[2]
@@ -25,3 +27,12 @@ def test_the_readme_names_every_command():
     table = (ROOT / "README.md").read_text()
     missing = [name for name in COMMANDS if f"| `wherry {name}" not in table]
     assert not missing
+
+
+def test_on_a_usual_terminal_the_list_of_commands_is_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = CliRunner().invoke(cli, ["--help"]).output
+    commands = text.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in commands] == list(COMMANDS)
+    assert [line for line in commands if line.endswith("...")] == []
+    assert "\\b" not in page()

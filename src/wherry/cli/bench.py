@@ -95,11 +95,11 @@ def bench_command(
     plot: Path | None,
     **typed: Any,
 ) -> None:
-    """Measure throughput and latency of a server (--url), or of MODEL in this process.
+    """Measure throughput and latency of MODEL, or of a server.
 
-    With --url MODEL is its name there; default: the first that the server lists. Prompts are random
-    words, sized by the server's own counts; tokens are those of its usage. TTFT and E2E count from
-    when a request was due. Ends with 1 if every request failed.
+    MODEL runs in this process. With --url it is a name at a server; default: the first that this
+    lists. Prompts are random words, sized by the server's own counts; tokens are those of its
+    usage. TTFT and E2E count from when a request was due. Ends with 1 if every request failed.
     """
     loading, fields = options.split(typed)
     plan = _plan(fields)

@@ -48,16 +48,18 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
         return words, unfinished
 
 
-@click.command("completion")
+_WHERE = """\b
+What to type, once:
+  bash  wherry completion bash > ~/.local/share/bash-completion/completions/wherry
+  zsh   wherry completion zsh > "${fpath[1]}/_wherry"
+  fish  wherry completion fish > ~/.config/fish/completions/wherry.fish
+"""
+
+
+@click.command("completion", epilog=_WHERE)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion_command(shell: str) -> None:
-    r"""Print the script that completes commands, options and models in SHELL.
-
-    \b
-    bash  wherry completion bash > ~/.local/share/bash-completion/completions/wherry
-    zsh   wherry completion zsh > "${fpath[1]}/_wherry"
-    fish  wherry completion fish > ~/.config/fish/completions/wherry.fish
-    """
+    """Print the script that completes what is typed, for SHELL."""
     from .group import cli
 
     found = class_of(shell)

@@ -22,7 +22,7 @@ from . import doctor_text
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def doctor_command(as_json: bool) -> None:
-    """Check what compiling and running need, and list devices and the tools of all targets.
+    """Check what runs need, and list devices and tools of targets.
 
     Ends with 1 if something is missing that `wherry run` needs on this machine's CPU.
     """

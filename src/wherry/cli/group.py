@@ -6,7 +6,10 @@ import importlib
 import io
 import logging
 import os
+import shlex
 import sys
+from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -58,8 +61,43 @@ COMMANDS = {
 }
 
 
+# What other programs call it, or what is said of what is not there.
+_ELSEWHERE = {
+    "api": "serve",
+    "benchmark": "bench",
+    "build": "compile",
+    "complete": "run",
+    "convert_weight": "convert",
+    "delete": "rm",
+    "download": "pull",
+    "env": "doctor",
+    "gen_config": "compile",
+    "generate": "run",
+    "info": "show",
+    "ls": "list",
+    "models": "list",
+    "quantize": "convert",
+    "remove": "rm",
+    "server": "serve",
+    "stop": "ps",  # and Ctrl-C, or kill with the pid that it says
+}
+
+
 class _Group(click.Group):
     """Imports a command when it is needed, so that `wherry --help` is quick."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        typed = args[0]
+        if typed in COMMANDS or typed.startswith("-"):
+            return super().resolve_command(ctx, args)
+        close = get_close_matches(typed.lower(), COMMANDS, n=1)
+        fix = _ELSEWHERE.get(typed.lower(), close[0] if close else "")
+        fix = f" Type: wherry {fix} --help" if fix else ""
+        if Path(typed).exists() or "://" in typed:
+            fix = f" Type: wherry run {shlex.quote(typed)}"
+        raise UsageError(f"No such command: {typed!r}; there are {', '.join(COMMANDS)}.{fix}")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -72,14 +110,24 @@ class _Group(click.Group):
         return command
 
 
-def _exit_codes() -> str:
+_EXAMPLES = """\b
+Examples:
+  wherry run demo "Tell me a story."      the model that comes with Wherry
+  wherry run ./Qwen3-0.6B                 a folder from Hugging Face
+  wherry run hf://Qwen/Qwen3-0.6B         the same, downloaded
+  wherry serve ./Qwen3-0.6B               OpenAI's API at http://127.0.0.1:8000/v1
+  wherry package ./Qwen3-0.6B --target android -o app      what an app needs
+  wherry package ./Qwen3-0.6B -o site && wherry web site   a page
+  wherry compile --help                   targets, and schemes of weights
+"""
+
+
+def _epilog() -> str:
     rows = [f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
-    return "\n".join(("\b", "Exit codes:", *rows))
+    return "\n".join((_EXAMPLES, "\b", "Exit codes:", *rows))
 
 
-@click.group(
-    cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_exit_codes()
-)
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_epilog())
 @click.version_option(wherry.__version__, prog_name="wherry")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the log.")
 @click.pass_context

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 @click.option("--supported", is_flag=True, help="The families of models that can be run.")
 def list_command(as_json: bool, supported: bool) -> None:
-    """List what the cache holds: models, and what they were made of, with size and last use.
+    """List what the cache holds, with size and last use.
 
-    A file that two entries share (a compiled model links its weights) counts once. `wherry rm NAME`
-    and `wherry cache prune` make room. With --supported: the families of models that can be run, by
-    the model_type of their config.json, and where the tests compare them with a reference.
+    That is models, and what they were made of. A file that two entries share (a compiled model
+    links its weights) counts once. `wherry rm NAME` and `wherry cache prune` make room. With
+    --supported: the families of models that can be run, by the model_type of their config.json, and
+    where the tests compare them with a reference.
     """
     if supported:
         _list_supported(as_json)

@@ -51,6 +51,7 @@ class _Context(click.ParamType[Any]):
 
 model = click.argument("model", shell_complete=completion.models)
 quant = click.option(
+    "-q",
     "--quant",
     metavar="SCHEME",
     help=f"How weights are stored: {', '.join(schemes())}; default: {DEFAULT}.",

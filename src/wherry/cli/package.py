@@ -42,6 +42,7 @@ def _variants(
     f"{', '.join(PLATFORMS)}.",
 )
 @click.option(
+    "-q",
     "--quant",
     "quants",
     metavar="SCHEME",
@@ -74,7 +75,7 @@ def package_command(
     max_batch: int | None,
     prefill_chunk: int | None,
 ) -> None:
-    """Write a site to chat with MODEL... in a browser, or what an app needs of them.
+    """Write a site that chats in browsers, or what an app needs.
 
     A site is for any web server, without a program on it: page, compiled models and weights.
     `wherry web DIR` shows it on this machine. Each --target is made with each --quant; a browser

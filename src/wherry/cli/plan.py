@@ -22,12 +22,12 @@ from .listing import size
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
 def plan_command(model: str, as_json: bool, **typed: Any) -> None:
-    """Say how much memory `wherry run MODEL` takes, and whether it fits.
+    """Say how much memory a run of MODEL takes, and whether it fits.
 
-    That is with the same options, and when it does all at once that it may: a whole step, a whole
-    cache. Nothing is compiled, and of hf://ORG/NAME only the small files are downloaded. The
-    program is measured on this machine; compiling, if it is still to be done, takes more for its
-    time. Ends with 6 if it does not fit.
+    That is `wherry run MODEL` with the same options, when it does all at once that it may: a whole
+    step, a whole cache. Nothing is compiled, and of hf://ORG/NAME only the small files are
+    downloaded. The program is measured on this machine; compiling, if it is still to be done, takes
+    more for its time. Ends with 6 if it does not fit.
     """
     loading, _ = options.split(typed)
     found, problem = planned.needs(model, loading)

@@ -21,7 +21,7 @@ _SECONDS = 2.0  # that a server has to answer
 @click.command("ps")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def ps_command(as_json: bool) -> None:
-    """List the servers of this machine, and the models they have loaded.
+    """List this machine's servers, and the models they have loaded.
 
     These are servers that use the same cache (WHERRY_CACHE). A server with a key tells its models
     if WHERRY_API_KEY is the same.

@@ -18,9 +18,10 @@ from .progress import shown
 @options.activations
 @options.target
 def pull_command(model: str, only_download: bool, **typed: Any) -> None:
-    """Download, convert and compile MODEL, so that `wherry run MODEL` begins at once.
+    """Download, convert and compile MODEL ahead of a run.
 
-    Prints the folder. An interrupted download goes on where it was.
+    `wherry run MODEL` then begins at once. Prints the folder. An interrupted download goes on where
+    it was.
     """
     from wherry import settings
     from wherry.compiler import source

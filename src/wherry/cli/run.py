@@ -22,10 +22,11 @@ from .text import TEXT, read_stdin
 def run_command(
     model: str, prompt: str | None, completion: bool, system: str | None, **typed: Any
 ) -> None:
-    """Download, convert, compile, load and answer: whatever of it is missing.
+    """Answer PROMPT, or chat, after all steps that are missing.
 
-    With PROMPT (or text on stdin) the answer goes to stdout and nothing else does. Without, a chat
-    begins. --completion writes the continuation of PROMPT alone.
+    Downloading, converting, compiling and loading are done as needed. With PROMPT (or text on
+    stdin) the answer goes to stdout and nothing else does. Without, a chat begins. --completion
+    writes the continuation of PROMPT alone.
     """
     if prompt is None and not sys.stdin.isatty():
         prompt = read_stdin()

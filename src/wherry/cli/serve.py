@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 def serve_command(
     model: str | None, place: Path | None, otlp_endpoint: str | None, **typed: Any
 ) -> None:
-    """Serve MODEL over HTTP, or several with --models, as OpenAI's API (/v1/) and Ollama's (/api/).
+    """Serve MODEL over HTTP, with the APIs of OpenAI and others.
 
-    A browser finds a page to chat at /, Prometheus /metrics, programs /openapi.json.
+    OpenAI's API is at /v1/, Ollama's at /api/. A browser finds a page to chat at /, Prometheus
+    /metrics, programs /openapi.json. --models serves several models.
     """
     from wherry.runtime.server import serving
     from wherry.runtime.server.observing.otlp import export_to

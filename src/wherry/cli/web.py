@@ -18,10 +18,11 @@ import click
     help="Port to listen on; 0 takes a free one.",
 )
 def web_command(folder: Path, host: str, port: int) -> None:
-    """Serve FOLDER to browsers on this machine, where its models run.
+    """Serve FOLDER to browsers, which run its models.
 
-    FOLDER is what `wherry package` made, a model compiled with --target webgpu or wasm, or a folder
-    of such models. Prints the address, and opens nothing.
+    To try it on this machine: any other server of files does as well. FOLDER is what `wherry
+    package` made, a model compiled with --target webgpu or wasm, or a folder of such models. Prints
+    the address, and opens nothing.
     """
     from wherry.web import server
 
