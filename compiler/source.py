@@ -12,6 +12,12 @@ from .hub import fetch
 from .progress import Progress
 
 _HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+# As people write it who know other programs, or copy an address; a revision is behind /tree/.
+_OTHER_HUB = re.compile(
+    r"(?:HF://|Hf://|hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?"
+    r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|:\w+)?/?"
+)
+_GGUF = " GGUF is not read: give the original model, which --quant rounds to 4 or 8 bits."
 _ACCEPTED = """MODEL is one of
   demo                     the small model that comes with Wherry
   DIR                      a folder with config.json, *.safetensors and tokenizer.json
@@ -38,9 +44,29 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
     if folder.is_dir():
         return _checked(folder, model)
     if folder.exists():
-        raise UsageError(f"{model} is a file, not a folder.\n{_ACCEPTED}")
-    hint = f"\nDid you mean hf://{model}?" if re.fullmatch(r"[\w.-]+/[\w.-]+", model) else ""
-    raise UsageError(f"There is no folder {model!r}.{hint}\n{_ACCEPTED}")
+        raise UsageError(f"{model} is a file, not a folder.{_on_file(folder)}\n{_ACCEPTED}")
+    raise UsageError(f"There is no folder {model!r}.{_on_name(model)}\n{_ACCEPTED}")
+
+
+def _on_file(file: Path) -> str:
+    """What to say of a file that somebody took for a model."""
+    if file.suffix.lower() == ".gguf":
+        return _GGUF
+    if (file.parent / "config.json").is_file():
+        return f" Type its folder: {file.parent}"
+    return ""
+
+
+def _on_name(model: str) -> str:
+    """What somebody may have meant by the name of what is not there."""
+    if found := _OTHER_HUB.fullmatch(model):
+        at = f"@{found[2]}" if found[2] and found[2] != "main" else ""
+        return f"\nDid you mean hf://{found[1]}{at}?"
+    if re.fullmatch(r"[\w.-]+:[\w.-]+", model):
+        return (
+            "\nNames of Ollama's library are not known here: give a model of the Hugging Face hub."
+        )
+    return ""
 
 
 def parse_hub(model: str) -> tuple[str, str | None] | None:
@@ -59,7 +85,10 @@ def parse_hub(model: str) -> tuple[str, str | None] | None:
 
 def _checked(folder: Path, model: str) -> Path:
     if not (folder / "config.json").is_file():
+        why = _GGUF if any(p.suffix.lower() == ".gguf" for p in folder.iterdir()) else ""
+        if (folder / "mlc-chat-config.json").is_file():
+            why = " mlc-llm has quantized its weights: give the original model, and --quant."
         raise ModelError(
-            f"{model}: {folder} has no config.json, so it is not a model.\n{_ACCEPTED}"
+            f"{model}: {folder} has no config.json, so it is not a model.{why}\n{_ACCEPTED}"
         )
     return folder

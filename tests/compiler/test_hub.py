@@ -301,3 +301,41 @@ def test_anything_else_is_explained(tmp_path):
         with pytest.raises(UsageError, match=message) as caught:
             resolve(model, cache=tmp_path)
         assert "hf://ORG/NAME" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("HF://people/boat", "hf://people/boat"),
+        ("https://huggingface.co/people/boat", "hf://people/boat"),
+        ("huggingface.co/people/boat/", "hf://people/boat"),
+        ("https://huggingface.co/people/boat/tree/main", "hf://people/boat"),
+        ("https://huggingface.co/people/boat/tree/v2", "hf://people/boat@v2"),
+        ("hf.co/people/boat:Q4_K_M", "hf://people/boat"),
+        ("qwen3:0.6b", "Ollama's library"),
+        ("./boat", None),
+        ("../people/boat", None),
+    ],
+)
+def test_what_other_programs_call_a_model(tmp_path, typed, meant):
+    with pytest.raises(UsageError, match="There is no folder") as caught:
+        resolve(typed, cache=tmp_path)
+    said = str(caught.value).partition("MODEL is one of")[0]
+    assert (meant in said) if meant else ("mean" not in said)
+
+
+def test_files_of_other_programs(tmp_path):
+    file = tmp_path / "model.GGUF"
+    file.write_text("")
+    with pytest.raises(UsageError, match="GGUF is not read: give the original model"):
+        resolve(str(file), cache=tmp_path)
+    with pytest.raises(ModelError, match=r"no config\.json, .*GGUF is not read"):
+        resolve(str(tmp_path), cache=tmp_path)
+    (tmp_path / "mlc-chat-config.json").write_text("{}")
+    with pytest.raises(ModelError, match="mlc-llm has quantized"):
+        resolve(str(tmp_path), cache=tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=f"Type its folder: {tmp_path}\n"):
+        resolve(str(weights), cache=tmp_path)
