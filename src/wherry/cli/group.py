@@ -25,6 +25,7 @@ from wherry.errors import (
 
 from . import completion as completion  # bash's way of it is registered there
 from . import interrupts
+from .refused import explained
 
 BROKEN_PIPE = 141  # exit code, as shells have it: 128 + SIGPIPE
 # What the process ends with; the README has the same table, and a test compares them.
@@ -175,4 +176,9 @@ def run() -> None:
     except BrokenPipeError:  # the reader of our output went away: `wherry run ... | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
+    except OSError as e:
+        if debug or (found := explained(e)) is None:
+            raise
+        click.echo(f"Error: {found}", err=True)
+        sys.exit(found.exit_code)
     sys.exit(code if isinstance(code, int) else 0)

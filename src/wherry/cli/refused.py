@@ -1,0 +1,35 @@
+"""What to say where the system refuses to write: a full disk, a folder of somebody else."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from wherry import settings
+from wherry.errors import ResourceError, UsageError, WherryError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def explained(error: OSError) -> WherryError | None:
+    """The error as a person can mend it; None: it is none of these, but may be our own.
+
+    Args:
+        error: with the file's name, if the system says it: of a write to an open file it does not.
+    """
+    if error.errno not in (*_FULL, *_FORBIDDEN):
+        return None
+    cache = settings.cache_dir()
+    about = f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}"
+    if error.errno in _FULL:
+        return ResourceError(
+            f"{about}. Make room (wherry cache prune), or choose another disk: -o DIR, or "
+            f"export WHERRY_CACHE=DIR for the cache, which is {cache}"
+        )
+    if error.filename and Path(error.filename).absolute().is_relative_to(cache.absolute()):
+        return UsageError(
+            f"{about}. That is in the cache, {cache}. Choose one that you may write to: "
+            "export WHERRY_CACHE=DIR"
+        )
+    return UsageError(f"{about}. Choose a place that you may write to: -o DIR")

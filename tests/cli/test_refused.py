@@ -1,0 +1,42 @@
+"""A full disk and a folder that nobody may write to end in one line, not in a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from wherry.cli import group
+from wherry.cli.refused import explained
+from wherry.errors import ResourceError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("number", "file", "kind", "words"),
+    [
+        (errno.ENOSPC, None, ResourceError, "No space left on device. Make room"),
+        (errno.EROFS, "/cache/models/x", UsageError, "in the cache, /cache. Choose one"),
+        (errno.EACCES, "/srv/site", UsageError, "/srv/site: Permission denied. .*-o DIR"),
+    ],
+)
+def test_what_is_said(monkeypatch, number, file, kind, words):
+    monkeypatch.setenv("WHERRY_CACHE", "/cache")
+    with pytest.raises(kind, match=words):
+        raise explained(OSError(number, os.strerror(number), file))
+
+
+def test_what_may_be_our_own_mistake_is_left():
+    assert explained(FileNotFoundError(errno.ENOENT, "No such file", "x")) is None
+
+
+def test_the_command_ends_with_the_code_of_a_full_disk(monkeypatch, capsys):
+    def full(**_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(group.cli, "main", full)
+    with pytest.raises(SystemExit) as ended:
+        group.run()
+    said = capsys.readouterr().err
+    assert ended.value.code == ResourceError.exit_code
+    assert said.startswith("Error: No space left on device.") and said.count("\n") == 1
