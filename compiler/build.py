@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from wherry.passes.pipelines import PipelineInputs, run
 from wherry.passes.select_kernels import PARAMS
 from wherry.targets import web_toolchain
 from wherry.targets.target import TargetPreset
-from wherry.targets.toolchain import require
+from wherry.targets.toolchain import Tool, require
 from wherry.targets.webgpu import LIMITS as WEBGPU_LIMITS
 
 from . import web_llm
@@ -101,6 +102,10 @@ def build_library(
         ToolchainError: a tool that the target needs is not here.
         UsageError: the model's kernels are too large for the target's blocks.
     """
+    if out:
+        tools = target.toolchain.tools() if target.toolchain else ()
+        links = out.suffix == ".so" and target.linker is None
+        require(target.name, (*tools, *([_linker()] if links else [])))
     inputs = PipelineInputs(
         kernels=target.kernels,
         bounds=program.bounds(deployment.bounds()),
@@ -159,8 +164,6 @@ def build_library(
                 workspace += 4 * deployment.logit_rows * vocab_size
         on_phase(phase, mod)
 
-    if target.toolchain and out:
-        require(target.name, target.toolchain.tools())
     with ExitStack() as stack:
         if target.toolchain and out:
             stack.enter_context(target.toolchain.active())
@@ -189,6 +192,16 @@ def build_library(
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
     return Library(metadata=metadata, workspace=workspace, largest_tensor=largest, sources=sources)
+
+
+def _linker() -> Tool:
+    """By which TVM links a library for this machine: what CXX says, or the first that is found."""
+    command = cc.get_cc() or ""
+    return Tool(
+        name=f"C++ compiler, which links models{f' ({command} is not here)' if command else ''}",
+        found=shutil.which(command),
+        fix="apt-get install g++",
+    )
 
 
 def code_generation(device: Target) -> tvm.transform.PassContext:
