@@ -62,6 +62,24 @@ class Address:
             "one (--api-key, WHERRY_API_KEY or --keys), or listen on 127.0.0.1."
         )
 
+    def check_free(self) -> None:
+        """Refuse an address that cannot be had now, before minutes of compiling and loading.
+
+        Raises:
+            UsageError: another program listens there, or it is none of this machine's.
+        """
+        if self.uds or not self.port:
+            return
+        host = self.host.strip("[]")
+        try:
+            family = socket.getaddrinfo(host, self.port, type=socket.SOCK_STREAM)[0][0]
+            socket.create_server((host, self.port), family=family).close()
+        except OSError as e:
+            raise UsageError(
+                f"Cannot listen on {self.host}:{self.port}: {(e.strerror or str(e)).lower()}. "
+                "`wherry ps` lists this machine's servers. Type: --port 0, for any free one"
+            ) from e
+
     def url(self, bound: socket.socket) -> str:
         """Of the server that listens on a socket."""
         if self.uds:

@@ -173,6 +173,7 @@ def checked(
     )
     ring = KeyRing(api_key or settings.api_key(), _path(keys))
     address.check(bool(ring))
+    address.check_free()
     return address, ring
 
 
