@@ -31,6 +31,17 @@ KINDS = (
     "webgpu",
     "wasm",
 )  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
+# What other programs and people call them.
+_ELSEWHERE = {
+    **dict.fromkeys(("gpu", "device"), "auto"),
+    **dict.fromkeys(("llvm", "x86", "x86-64", "x86_64", "arm64", "aarch64", "linux"), "cpu"),
+    **dict.fromkeys(("nvidia", "nvptx"), "cuda"),
+    **dict.fromkeys(("amd", "hip"), "rocm"),
+    **dict.fromkeys(("apple", "mac", "macos", "mps"), "metal"),
+    **dict.fromkeys(("ios", "ipad", "ipados"), "iphone"),
+    **dict.fromkeys(("adreno", "mali"), "android"),
+    **dict.fromkeys(("web", "wgpu", "browser"), "webgpu"),
+}
 Library = Literal["so", "tar", "wasm"]
 
 
@@ -174,7 +185,8 @@ def find(text: str, host: str | None = None) -> TargetPreset:
         return find("cpu", host) if host else _best()
     kind, _, variant = text.partition(":")
     if kind not in KINDS:
-        fix = closest(kind, KINDS) or "cpu"
+        said = kind.lower()
+        fix = _ELSEWHERE.get(said) or closest(said, KINDS) or "cpu"
         raise UsageError(
             f"Unknown target {text!r}; there are auto, {', '.join(KINDS)} and, for another machine "
             "of a kind, KIND:NAME: cpu:x86-64-v3, cuda:sm_90, rocm:gfx1100, opencl:64. "

@@ -147,7 +147,17 @@ def test_a_library_for_newer_gpus_is_refused(driver):
 
 
 @pytest.mark.parametrize(
-    ("text", "fix"), [("coda", "cuda"), ("openl", "opencl"), ("rocm1", "rocm"), ("zzz", "cpu")]
+    ("text", "fix"),
+    [
+        ("coda", "cuda"),
+        ("openl", "opencl"),
+        ("rocm1", "rocm"),
+        ("zzz", "cpu"),
+        ("CUDA", "cuda"),
+        ("gpu", "auto"),
+        ("ios", "iphone"),
+        ("wgpu", "webgpu"),
+    ],
 )
 def test_an_unknown_target_names_the_closest(text, fix):
     with pytest.raises(UsageError, match=rf"'{text}'; there are auto, cpu.*--target {fix}$"):
