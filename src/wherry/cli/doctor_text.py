@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+_NAME = 14  # columns: android-x86_64
 _MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "yellow"}
 
 
@@ -48,8 +49,8 @@ def _title(text: str) -> str:
 
 
 def _row(mark: str, name: str, text: str) -> str:
-    start = f"  {click.style(f'{mark:<5}', fg=_MARKS[mark])}  {name:<13} "
-    column = 2 + 5 + 2 + 13 + 1
+    start = f"  {click.style(f'{mark:<5}', fg=_MARKS[mark])}  {name:<{_NAME}} "
+    column = 2 + 5 + 2 + _NAME + 1
     width = max(40, shutil.get_terminal_size((100, 24)).columns - column)
     parts = [
         part
