@@ -40,3 +40,14 @@ def test_the_command_ends_with_the_code_of_a_full_disk(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert ended.value.code == ResourceError.exit_code
     assert said.startswith("Error: No space left on device.") and said.count("\n") == 1
+
+
+def test_the_command_ends_with_141_when_its_reader_goes_away(monkeypatch, capsys):
+    def gone(*_, **__):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("wherry.cli.listing.named", gone)
+    monkeypatch.setattr("sys.argv", ["wherry", "list"])
+    with pytest.raises(SystemExit) as ended:
+        group.run()
+    assert (ended.value.code, capsys.readouterr().err) == (group.BROKEN_PIPE, "")

@@ -10,6 +10,7 @@ import shlex
 import sys
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -86,6 +87,12 @@ _ELSEWHERE = {
 
 class _Group(click.Group):
     """Imports a command when it is needed, so that `wherry --help` is quick."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as e:  # for click that is an error without a word, with code 1
+            raise click.exceptions.Exit(BROKEN_PIPE) from e
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
