@@ -76,7 +76,7 @@ class Address:
             socket.create_server((host, self.port), family=family).close()
         except OSError as e:
             raise UsageError(
-                f"Cannot listen on {self.host}:{self.port}: {(e.strerror or str(e)).lower()}. "
+                f"Cannot listen on {self.host}:{self.port}: {_reason(e)}. "
                 "`wherry ps` lists this machine's servers. Type: --port 0, for any free one"
             ) from e
 
@@ -86,6 +86,12 @@ class Address:
             return f"unix:{self.uds}"
         host, port = bound.getsockname()[:2]
         return f"http{'s' * bool(self.tls_cert)}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, without what Python adds; names that are not found have no number."""
+    known = error.errno in errno.errorcode and not isinstance(error, socket.gaierror)
+    return os.strerror(error.errno).lower() if error.errno and known else str(error.strerror)
 
 
 def load_certificate(context: ssl.SSLContext, address: Address) -> None:

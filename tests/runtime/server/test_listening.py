@@ -13,7 +13,9 @@ from wherry.runtime.server.serving import checked
 def test_a_port_that_another_program_has():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(UsageError, match=f"127.0.0.1:{port}: address already in use.*--port 0"):
+        with pytest.raises(
+            UsageError, match=f"127.0.0.1:{port}: address already in use. `.*--port 0"
+        ):
             checked(port=port)
     assert checked(port=port)[0].port == port  # nothing of the attempt is left
 
