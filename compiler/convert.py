@@ -119,6 +119,7 @@ def convert(
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
     how = find(scheme)
     job = _prepare(source, out, how, arch, parameters, frozenset(exact), head, headless, part)
+    _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
     with making(out, f"the weights of {source.name}"):
@@ -127,6 +128,22 @@ def convert(
             (out / _JOURNAL).unlink(missing_ok=True)
         else:
             _run(out, job, progress)
+
+
+def _refuse_others(out: Path, job: _Job) -> None:
+    """Leave another model's folder as it is: its config.json and tokenizer would be written over.
+
+    Raises:
+        UsageError: with the files.
+    """
+    if any((out / name).exists() for name in (MARKER, _JOURNAL, INDEX)) or any(out.glob(SHARDS)):
+        return  # a conversion, though it may have been cut anywhere
+    ours = {path.name for path in job.side_files} | set(job.written)
+    if taken := sorted(name for name in ours if (out / name).exists()):
+        raise UsageError(
+            f"{out} has files that no conversion put there:\n{listing(taken)}\n"
+            "Choose another folder: -o DIR"
+        )
 
 
 def _run(out: Path, job: _Job, progress: Progress | None) -> None:

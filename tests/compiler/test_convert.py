@@ -261,6 +261,11 @@ def test_numbers_that_do_not_fit(tmp_path, value, scheme, message):
 def test_what_is_refused(source, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="is the model itself"):
         run(source, source)
+    other = tmp_path / "other"
+    shutil.copytree(source, other)
+    with pytest.raises(UsageError, match=r"(?s)no conversion put there:.*config\.json"):
+        run(source, other)
+    assert not list(other.glob("params_shard_*"))
     with pytest.raises(UsageError, match="Unknown quantization"):
         run(source, tmp_path / "out", "q9")
     assert not (tmp_path / "out").exists()
