@@ -31,7 +31,6 @@ inline void matrices_multiply(int t, const half* x, const half* w, int stride, i
 }
 
 inline void matrices_store(int t, float* into, int stride) {
-  matrices::own(t, [&](int row, int column) {
-    into[row * stride + column] = matrices::sums[row][column];
-  });
+  matrices::own(
+      t, [&](int row, int column) { into[row * stride + column] = matrices::sums[row][column]; });
 }
