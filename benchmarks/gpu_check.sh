@@ -2,9 +2,9 @@
 # On a machine with a GPU: checks and measures what a bundle of `make gpu-bundle` holds, in at most
 # twelve minutes, without a network.
 #
-#   benchmarks/gpu_check.sh BUNDLE.tar.xz [RESULTS [models|kernels|large|peers]...]
+#   benchmarks/gpu_check.sh BUNDLE.tar.xz [RESULTS [models|kernels|large|peers|llama]...]
 #
-# Without parts: all of them.
+# Without parts: all but llama, which compiles llama.cpp (with nvcc and cmake) before it measures it.
 set -euo pipefail
 bundle=$(realpath "${1:?usage: gpu_check.sh BUNDLE.tar.xz [RESULTS [PART...]]}")
 results=$(realpath -m "${2:-gpu-results}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import zipfile
 from collections.abc import Collection
 from ctypes.util import find_library
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
 
 from tests.models.families import CASES
@@ -27,7 +29,8 @@ import wherry
 from wherry.compiler.api import Limits
 from wherry.plugins import PLUGINS, file_name, find_core, find_plugin
 
-from ..shapes import SHAPES
+from ..shapes import SHAPES, weight_shapes
+from . import llama_sources
 from .hollow import compile_hollow
 from .measure import BATCHES, CONTEXT, PREFILL, longest
 from .record import record_models
@@ -73,6 +76,8 @@ def _site(out: Path, device: str, python: str) -> None:
     )
     shutil.copytree(ROOT / "benchmarks" / "gpu", out / "benchmarks" / "gpu")
     (out / "benchmarks" / "__init__.py").touch()
+    for name in ("shapes.py", "make_models.py"):
+        shutil.copy(ROOT / "benchmarks" / name, out / "benchmarks")
     lib = out / "tvm" / "lib"
     lib.mkdir(parents=True)
     (lib.parent / "__init__.py").touch()
@@ -112,6 +117,12 @@ def _large(out: Path, target: str) -> None:
             shard.unlink()
 
 
+def _linears(shape: str) -> int:
+    """Weights that each token of a prompt multiplies: those of the layers, not of the head."""
+    weights = weight_shapes(SHAPES[shape]).items()
+    return sum(prod(s) for name, s in weights if ".layers." in name and len(s) == 2)
+
+
 def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
     """Write the bundle; its bytes."""
     device = target.partition(":")[0]
@@ -125,13 +136,18 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
             record_models(bundle / "models", target, FLOATS, "q0f32")
         if "large" in parts:
             _large(bundle / "large", target)
+        if "llama" in parts:
+            llama_sources.write(bundle / "llama")
         sizes = {"batches": BATCHES, "context": CONTEXT, "prefill": PREFILL}
         peers = {name: SHAPES[name] for name in PEERS}
-        told = {"device": device, "target": target, "sizes": sizes, "peers": peers}
+        linears = {name: _linears(name) for name, _ in LARGE}
+        told = {"device": device, "target": target, "sizes": sizes}
+        told |= {"peers": peers, "linears": linears}
         (bundle / "bundle.json").write_text(json.dumps(told))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]
-        subprocess.run(command, check=True)
+        # Recorded calls repeat their caches: with -9 a repetition is found 64 MB behind.
+        subprocess.run(command, env=os.environ | {"XZ_OPT": "-9"}, check=True)
         packed.rename(out)
     return out.stat().st_size
 
@@ -142,7 +158,9 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the bundle: NAME.tar.xz")
     parser.add_argument("--target", default="cuda:sm_90", help="default: %(default)s")
     parser.add_argument("--python", default="3.12", help="of the machine there (%(default)s)")
-    parser.add_argument("--parts", default="kernels,models,large", help="default: %(default)s")
+    parser.add_argument(
+        "--parts", default="kernels,models,large,llama", help="default: %(default)s"
+    )
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
     size = make(given.out, given.target, given.python, given.parts.split(","))

@@ -16,7 +16,8 @@ from typing import Any
 
 BUDGET_S = 600.0  # of the whole
 PIECE_S = 180.0  # of one process
-PARTS = ("models", "kernels", "large", "peers")  # in their order
+USUAL = ("models", "kernels", "large", "peers")  # in their order
+PARTS = (*USUAL, "llama")  # the last compiles llama.cpp before it measures: a call of its own
 TOP = 8  # kernels of a profile that the report names
 
 
@@ -28,6 +29,9 @@ class Check:
         told = json.loads((bundle / "bundle.json").read_text())
         self.device, self.sizes = told["device"], json.dumps(told["sizes"])
         self.peers: dict[str, Any] = told["peers"]  # config.json by name
+        self.linears: dict[str, int] = told[
+            "linears"
+        ]  # weights that a token of a prompt multiplies
         out.mkdir(parents=True, exist_ok=True)
 
     def left(self) -> float:
@@ -41,10 +45,12 @@ class Check:
         with (self.out / "report.txt").open("a") as file:
             file.write(line + "\n")
 
-    def run(self, module: str, *arguments: str) -> tuple[list[dict[str, Any]], str]:
+    def run(
+        self, module: str, *arguments: str, most_s: float = PIECE_S
+    ) -> tuple[list[dict[str, Any]], str]:
         """The JSON lines that a module prints; and if it failed, its last words."""
         command = [sys.executable, "-m", f"benchmarks.gpu.{module}", *arguments]
-        limit = max(min(PIECE_S, self.left()), 1.0)
+        limit = max(min(most_s, self.left()), 1.0)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
             out, words, status = done.stdout, done.stderr, done.returncode
@@ -83,9 +89,7 @@ class Check:
         rows = [line for line in lines if "profile" not in line]
         self.keep("rows.jsonl", [row | {"card": card} for row in rows])
         for row in rows:
-            first = "prefill_tokens_s" in row
-            what = f"prefill {row['prefill_tokens_s']:.0f} tokens/s" if first else "without graphs"
-            self.say(f"{row['model']}: {what}")
+            self.say(f"{row['model']}: {self._prompt(row, card)}")
             if reason := row["steps"]["graphs_given_up"]:
                 self.say(f"  CUDA graphs were given up: {reason}")
             if reason := row["steps"]["chains_given_up"]:
@@ -99,18 +103,38 @@ class Check:
         if problem:
             self.say(f"{folder.name}: {problem}")
 
+    def _prompt(self, row: dict[str, Any], card: dict[str, Any]) -> str:
+        """What a row says of prompts, if anything: linears alone count, of what is computed."""
+        if "prefill_tokens_s" not in row:
+            return "without graphs"
+        speed = row["prefill_tokens_s"]
+        shape = row["model"].partition("-")[2].rpartition("-")[0]
+        share = 2 * self.linears[shape] * speed / card.get("bf16_flop_s", float("nan"))
+        return f"prefill {speed:.0f} tokens/s, {share:.0%} of a matrix product"
+
     def peer(self, name: str) -> None:
-        """A row of what others make of a large model."""
+        """A row of what transformers makes of a large model."""
         rows, problem = self.run("peer", name, json.dumps(self.peers[name]), self.sizes)
-        self.keep("peers.jsonl", rows[-1:])
-        for row in rows[-1:]:
+        self._keep_peers(rows[-1:], f"peer of {name}: {problem}" if problem else "")
+
+    def llama(self) -> None:
+        """Rows of what llama.cpp makes of them."""
+        models = [f"{name}={json.dumps(config)}" for name, config in self.peers.items()]
+        given = [str(self.bundle / "llama"), *models, "--sizes", self.sizes]
+        cpu = () if self.device == "cuda" else ("--device", "cpu")
+        rows, problem = self.run("llama", *given, *cpu, most_s=BUDGET_S)
+        self._keep_peers(rows, f"llama.cpp: {problem}" if problem else "")
+
+    def _keep_peers(self, rows: list[dict[str, Any]], problem: str) -> None:
+        self.keep("peers.jsonl", rows)
+        for row in rows:
             steps = ", ".join(
                 f"{n} {row[n]['tokens_s']:.0f}" for n in row if n.startswith("decode_")
             )
             first = f"prefill {row['prefill_tokens_s']:.0f} tokens/s"
-            self.say(f"{row['peer']} of {name}: {first}, {steps}")
+            self.say(f"{row['peer']} of {row['model']} in {row['quant']}: {first}, {steps}")
         if problem:
-            self.say(f"peer of {name}: {problem}")
+            self.say(problem)
 
 
 def _spent(profile: dict[str, Any]) -> str:
@@ -145,13 +169,15 @@ def main() -> None:
     card = cards[0] if cards else {}
     check.say(problem or json.dumps(card))
     large = folders(check.bundle / "large")
-    for part in parts or PARTS:
+    for part in parts or USUAL:
         if part in ("models", "kernels"):
             check.replay(part.removesuffix("s"), folders(check.bundle / part))
         elif part == "large":
             for folder in large:
                 if check.left() > 20:
                     check.measure(folder, card)
+        elif part == "llama":
+            check.llama()
         else:
             for name in check.peers:
                 if check.left() > 20:

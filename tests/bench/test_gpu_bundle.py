@@ -74,7 +74,8 @@ def test_a_peer_has_the_same_numbers(results):
 
 
 def test_a_row_has_what_a_step_costs(results):
-    folder, _ = results
+    folder, report = results
     (row,) = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     assert row["quant"] == "q4f16_1" and row["prefill_tokens_s"] > 0
     assert row["decode_1"]["tokens_s"] > 0 and row["decode_4"]["bytes_s"] > 0
+    assert "of a matrix product" in report

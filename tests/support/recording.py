@@ -80,7 +80,7 @@ def _keep(path: Path, before: list[np.ndarray], after: list[np.ndarray]) -> None
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         if old.tobytes() != new.tobytes():
             arrays[f"out{i}"] = new
-    np.savez_compressed(path, **arrays)
+    np.savez(path, **arrays)  # the bundle is compressed as a whole: a cache is in it four times
 
 
 def begin(folder: str, target: str) -> None:
