@@ -24,6 +24,7 @@ TINY = COMMON | {
     "rms_norm_eps": 1e-5,
     "rope_theta": 1e4,
     "hidden_act": "silu",
+    "head_dim": COMMON["hidden_size"] // COMMON["num_attention_heads"],
 }
 
 
