@@ -77,7 +77,7 @@ class Limits:
         if deployment.context > described.config.longest:
             problems.append(
                 f"context is {deployment.context}, the model's positions end at "
-                f"{described.config.longest}"
+                f"{described.config.longest}: --context takes 1 to {described.config.longest}"
             )
         if deployment.prefill_chunk < deployment.max_batch:
             problems.append(

@@ -57,6 +57,20 @@ class Deployment:
         rows = {"n": self.prefill_chunk, "m": self.logit_rows}
         return {**rows, "p": pages, "r": self.max_batch}
 
+    def record(self, target: TargetPreset, longest: int) -> dict[str, Any]:
+        """What a manifest keeps: these, and what was chosen of `target`.
+
+        Args:
+            target: with the dtypes of the cache and the activations.
+            longest: tokens of one sequence that the model could be compiled for.
+        """
+        return {
+            **asdict(self),
+            "longest": longest,
+            "kv_dtype": target.kv_dtype,
+            "activations": target.activations,
+        }
+
     def __post_init__(self) -> None:
         if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few
             rows = min(self.prefill_chunk, self.max_batch + GUESSED_ROWS)

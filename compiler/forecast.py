@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ def forecast(
         quantization=scheme.name,
         target=preset.record(),
         kv_dtype=preset.kv_dtype,
-        deployment=asdict(deployment),
+        deployment=deployment.record(preset, described.config.longest),
         memory=declared(
             [library.metadata["params"] for library in planned],
             max(library.workspace for library in planned),

@@ -104,7 +104,7 @@ def package(
             architecture={"name": described.arch.name, "config": described.raw},
             quantization=scheme.name,
             target=built.target,
-            deployment=asdict(deployment) | {"activations": target.activations},
+            deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),
             capabilities=_capabilities(described, has_template=_has_template(making)),
             library=built.files[0].name,

@@ -236,8 +236,7 @@ def sized(
         raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")
     compiled = {n: manifest.deployment[n] for n in LIMITS if n in manifest.deployment}
     problems = [
-        f"{n} is {config[n]}, {manifest.name} was compiled for at most {limit} (compile with "
-        f"--{n.replace('_', '-')} {config[n]} to have more)"
+        f"{n} is {config[n]}, {_limit(manifest, n, config[n])}"
         for n, limit in compiled.items()
         if config.get(n, 0) > limit
     ]
@@ -255,6 +254,18 @@ def sized(
     if "cache_dir" in told:
         told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())
     return config | told
+
+
+def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
+    """What a model takes of one of LIMITS at most, and what to type to have more of it."""
+    compiled, option = manifest.deployment[name], f"--{name.replace('_', '-')}"
+    most = manifest.deployment.get("longest", asked) if name == "context" else asked
+    if compiled >= most:
+        return f"{manifest.name} ends at {most} tokens: {option} takes 1 to {most}, or auto"
+    more = f"compile with {option} {min(asked, most)} to have more"
+    if asked > most:
+        more = f"the model itself ends at {most}: compile with {option} {most} to have all"
+    return f"{manifest.name} was compiled for at most {compiled} ({more})"
 
 
 def tokenizer_of(

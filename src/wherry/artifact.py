@@ -102,7 +102,8 @@ class Manifest:
     # device_limits, of webgpu, likewise: {"maxStorageBufferBindingSize": bytes}; fast_math, if what
     # compiles the kernels there may add in another order than is written
     target: dict[str, Any]
-    # {"context", "max_batch", "prefill_chunk", "page_size"}, and "activations": one of _ACTIVATIONS
+    # {"context", "max_batch", "prefill_chunk", "page_size"}; what older folders lack: "longest",
+    # the most that "context" could be, "kv_dtype" and "activations", each one of its _WORDS
     deployment: dict[str, Any]
     # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers": how many
     # times what the largest layer keeps of a token goes into "kv_per_token"
@@ -143,7 +144,10 @@ class _Target:
 
 _MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
 _LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
-_ACTIVATIONS = ("int8", "float16", "float")
+_WORDS = {
+    "activations": ("int8", "float16", "float"),
+    "kv_dtype": ("int8", "float16", "float32"),
+}
 
 
 def digest(values: Mapping[str, Any]) -> str:
@@ -230,8 +234,9 @@ def _parse(raw: dict[str, Any], path: Path) -> Manifest:
             problems += _spelled(e, "target.")
     if isinstance(raw.get("deployment"), dict):
         limits = dict(raw["deployment"])
-        if limits.pop("activations", "float") not in _ACTIVATIONS:
-            problems.append(f"deployment.activations: expected one of {', '.join(_ACTIVATIONS)}")
+        for name, accepted in _WORDS.items():
+            if limits.pop(name, accepted[0]) not in accepted:
+                problems.append(f"deployment.{name}: expected one of {', '.join(accepted)}")
         try:
             _LIMITS.validate_json(json.dumps(limits))
         except ValidationError as e:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wherry.compiler.api import Limits
+from wherry.compiler.build import Deployment
+from wherry.targets.target import find
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,10 @@ from wherry.compiler.api import Limits
 )
 def test_it_holds_what_an_engine_asks_for(asked, limits):
     assert Limits.holding(**asked) == limits
+
+
+def test_the_manifest_says_what_was_chosen():
+    target = find("cpu:x86-64-v3").with_kv_dtype("int8")
+    said = Deployment(context=512).record(target, longest=2048)
+    chosen = {"longest": 2048, "kv_dtype": "int8", "activations": "int8"}
+    assert chosen.items() <= said.items() and said["context"] == 512

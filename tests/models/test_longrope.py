@@ -29,5 +29,5 @@ def test_a_longer_context_has_the_long_factors(tmp_path):
     got = [run.step({0: prompt[a:b]})[0] for a, b in ((0, 100), (100, 101), (101, 200))]
     close(np.concatenate(got), expected)
     assert np.array_equal(Runner(folder).step({0: prompt})[0], np.concatenate(got))
-    with pytest.raises(UsageError, match="positions end at 256"):
+    with pytest.raises(UsageError, match="positions end at 256: --context takes 1 to 256"):
         compiled(tmp_path, context=LONGEST + 1)

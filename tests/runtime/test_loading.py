@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from wherry import artifact, integrity, machine, plugins, settings
 from wherry.errors import ArtifactError, ModelError, ToolchainError, UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine
-from wherry.runtime.load import jit, loading
+from wherry.runtime.load import jit, loading, memory
 from wherry.runtime.load.model import LoadedModel
 
 from ..support import artifacts
@@ -303,6 +305,25 @@ def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
 def test_device(folder, kind, device):
     artifacts.edit(folder, lambda raw: raw["target"].update(kind=kind))
     assert loading.device_of(artifact.read_manifest(folder)) == device
+
+
+@pytest.mark.parametrize(
+    ("context", "longest", "asked", "said"),
+    [
+        (1024, 1024, 5000, "demo ends at 1024 tokens: --context takes 1 to 1024, or auto."),
+        (512, 1024, 5000, "(the model itself ends at 1024: compile with --context 1024 to have "),
+        (512, 1024, 600, "compiled for at most 512 (compile with --context 600 to have more)."),
+        (512, None, 600, "compiled for at most 512 (compile with --context 600 to have more)."),
+    ],
+)
+def test_a_context_beyond_the_models_is_told_from_one_beyond_the_compiled(
+    context, longest, asked, said
+):
+    planned = {"context": context} | ({"longest": longest} if longest else {})
+    manifest = SimpleNamespace(name="demo", deployment=planned)
+    with pytest.raises(UsageError, match=re.escape(said)) as raised:
+        loading.sized(manifest, {"context": asked}, memory.Room(None))
+    assert f"context is {asked}, demo" in str(raised.value)
 
 
 def test_missing_core_says_where_it_was_looked_for(tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ def write(folder: Path, **changes: Any) -> artifact.Manifest:
         quantization="q4f16_1",
         target={"name": "cpu", "kind": "llvm", "host": f"{platform.machine()}-linux-gnu"},
         deployment={"context": 512, "max_batch": 8, "prefill_chunk": 256, "page_size": 16}
-        | {"activations": "int8"},
+        | {"longest": 2048, "kv_dtype": "float32", "activations": "int8"},
         memory={},
         capabilities=("completion",),
         library="model.so",
