@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
 
+from . import relief
 from .host_memory import available
 
 PAGE = 16  # tokens; a cache is a whole number of pages
@@ -51,7 +52,7 @@ def room(device: str) -> Room:
     )
 
 
-class Declared(Protocol):
+class Declared(relief.Made, Protocol):
     """A manifest, or what one would say."""
 
     @property
@@ -61,10 +62,6 @@ class Declared(Protocol):
     @property
     def memory(self) -> Mapping[str, int]:
         """Bytes of weights, of a token's cache, of a step."""
-
-    @property
-    def deployment(self) -> Mapping[str, Any]:
-        """What memory was planned for."""
 
 
 def kv_tokens(
@@ -99,8 +96,7 @@ def kv_tokens(
         raise ResourceError(
             f"{manifest.name} needs {_mb(fixed)} for weights and a step, and "
             f"{_mb(per_token * PAGE)} for a page of its cache; {_mb(there.free)} are free on "
-            f"{there.where}. Close something, or compile it with a smaller scheme "
-            "(--quant q4f16_1) or a smaller step (--prefill-chunk 128 --max-batch 4)."
+            f"{there.where}. {relief.of_weights_and_step(manifest, draft=beside is not None)}"
         )
     return min(tokens, left)
 
@@ -132,11 +128,11 @@ def require(context: int, manifest: Declared, there: Room, beside: Declared | No
     models = [manifest] if beside is None else [manifest, beside]
     per_token = sum(m.memory["kv_per_token"] for m in models)
     fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
+    more = relief.of_a_context(manifest, draft=beside is not None)
     raise ResourceError(
         f"A context of {context:,} tokens takes {_mb(per_token * context)} beside {_mb(fixed)} for "
         f"weights and a step; {_mb(there.free or 0)} are free on {there.where}. The largest that "
-        f"fits has {largest:,}: --context {largest}, or --context auto. Less memory a token: "
-        "--kv-dtype int8."
+        f"fits has {largest:,}: --context {largest}, or --context auto. {more}".rstrip()
     )
 
 
@@ -151,8 +147,7 @@ def _of_one_tensor(manifest: Declared, largest: int, where: str) -> int:
     if weight > largest:
         raise ResourceError(
             f"A weight of {manifest.name} has {_mb(weight)}; a kernel on {where} can have "
-            f"{_mb(largest)} in one tensor. Compile it with a smaller scheme (--quant q4f16_1), or "
-            "for another device (--target opencl, --target cpu)."
+            f"{_mb(largest)} in one tensor. {relief.of_a_weight(manifest)}"
         )
     layers = manifest.memory.get("kv_layers", 1)  # an older folder does not tell: at least so many
     tokens = largest * layers // manifest.memory["kv_per_token"] // PAGE * PAGE

@@ -13,9 +13,19 @@ from wherry.runtime.load.memory import Room
 from ..support.gpu import device
 
 MEMORY = {"weights": 1_000_000, "workspace": 0, "kv_per_token": 1000}
-MANIFEST = SimpleNamespace(name="small", memory=MEMORY)
-LAYERS = SimpleNamespace(name="small", memory={**MEMORY, "kv_layers": 4, "largest_weight": 500_000})
+LAYERED = {**MEMORY, "kv_layers": 4, "largest_weight": 500_000}
 CONFIG = {"context": 512, "max_batch": 8}
+PLANNED = {"context": 512, "max_batch": 8, "prefill_chunk": 512, "kv_dtype": "float32"}
+
+
+def model(quant="q4f16_1", kind="llvm", memory=MEMORY, **planned):
+    """What a manifest says of a model."""
+    target = {"name": "cpu", "kind": kind}
+    known = {"target": target, "quantization": quant, "deployment": PLANNED | planned}
+    return SimpleNamespace(name="small", memory=memory, **known)
+
+
+MANIFEST, LAYERS = model(), model(memory=LAYERED)
 
 
 def test_all_contexts_if_they_fit():
@@ -33,7 +43,7 @@ def test_too_little_says_the_numbers():
 
 
 def test_unknown_sizes_leave_it_to_the_core():
-    unknown = SimpleNamespace(name="small", memory={})
+    unknown = model(memory={})
     assert memory.kv_tokens(unknown, CONFIG, Room(1)) is None
     assert memory.kv_tokens(MANIFEST, CONFIG, Room(None)) is None
 
@@ -46,10 +56,70 @@ def test_a_layers_cache_is_one_tensor():
     assert memory.kv_tokens(LAYERS, CONFIG, Room(10**9, 10**9)) == 512 * 8
 
 
-def test_a_weight_beyond_the_largest_tensor_names_the_fix():
-    words = r"0\.5 MB; a kernel on GPU X can have 0\.4 MB .*--quant q4f16_1"
-    with pytest.raises(ResourceError, match=words):
-        memory.kv_tokens(LAYERS, CONFIG, Room(10**9, 400_000, where="GPU X"))
+@pytest.mark.parametrize(
+    ("made", "advice"),
+    [
+        ({}, "Take another device (--target opencl, --target cpu)."),
+        ({"quant": "q4f32_1", "kind": "opencl"}, "Take another device (--target cpu)."),
+        (
+            {"quant": "q0f16"},
+            "Take smaller weights (--quant q4f16_1), or another device (--target opencl, "
+            "--target cpu).",
+        ),
+    ],
+)
+def test_a_weight_beyond_the_largest_tensor_names_the_fix(made, advice):
+    with pytest.raises(ResourceError, match=r"0\.5 MB; a kernel on GPU X can have 0\.4 MB") as said:
+        memory.kv_tokens(model(memory=LAYERED, **made), CONFIG, Room(10**9, 400_000, where="GPU X"))
+    assert str(said.value).endswith(f" in one tensor. {advice}")
+
+
+STEP = "plan a smaller step (wherry compile MODEL --prefill-chunk 128 --max-batch 4 -o DIR)"
+HALF = "plan a smaller step (wherry compile MODEL --prefill-chunk 128 -o DIR)"
+
+
+@pytest.mark.parametrize(
+    ("made", "draft", "advice"),
+    [
+        ({}, None, f"Close something, {STEP}, or take a smaller model."),
+        ({"max_batch": 2}, None, f"Close something, {HALF}, or take a smaller model."),
+        (
+            {"max_batch": 4, "prefill_chunk": 128},
+            None,
+            "Close something, or take a smaller model.",
+        ),
+        (
+            {"quant": "q8f16_1", "max_batch": 4, "prefill_chunk": 128},
+            MANIFEST,
+            "Close something, leave the draft model out, take smaller weights (--quant q4f16_1), "
+            "or take a smaller model.",
+        ),
+    ],
+)
+def test_too_little_for_the_weights_names_what_helps(made, draft, advice):
+    with pytest.raises(ResourceError) as said:
+        memory.kv_tokens(model(**made), CONFIG, Room(1_000_100), draft)
+    assert str(said.value).endswith(f" on this machine. {advice}")
+
+
+@pytest.mark.parametrize(
+    ("made", "draft", "advice"),
+    [
+        ({}, None, " More fits with --kv-dtype int8."),
+        ({"kv_dtype": "int8"}, None, ""),
+        ({"kind": "vulkan"}, None, ""),
+        (
+            {"quant": "q0f32"},
+            model(memory={**MEMORY, "weights": 0}),
+            " More fits with --kv-dtype int8 or smaller weights (--quant q4f16_1) or no draft "
+            "model.",
+        ),
+    ],
+)
+def test_too_little_for_a_context_names_what_helps(made, draft, advice):
+    with pytest.raises(ResourceError) as said:
+        memory.require(500, model(**made), Room(1_200_000), draft)
+    assert str(said.value).endswith(f", or --context auto.{advice}")
 
 
 def test_this_machine_has_some():

@@ -80,7 +80,7 @@ class Prepared:
         if free.free is not None and need.bytes > free.free:  # tokens asked for, or no cache at all
             raise ResourceError(
                 f"{self.spec.name} needs {need.bytes / 1e6:,.1f} MB; {free.free / 1e6:,.1f} MB are "
-                f"free on {free.where}. Close something, or give it a smaller kv_tokens or scheme."
+                f"free on {free.where}. Close something, or give it fewer kv_tokens."
             )
         return need
 
