@@ -68,7 +68,10 @@ class Address:
         Raises:
             UsageError: another program listens there, or it is none of this machine's.
         """
-        if self.uds or not self.port:
+        if self.uds:
+            with unix_socket(self.uds, self.uds_mode):  # made and gone: nobody listens meanwhile
+                return
+        if not self.port:
             return
         host = self.host.strip("[]")
         try:
@@ -159,4 +162,7 @@ def _make_way(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink()
             return
-    raise OSError(errno.EADDRINUSE, "another server listens there")
+    raise OSError(
+        errno.EADDRINUSE,
+        "another server listens there. `wherry ps` lists this machine's servers. Type another path",
+    )

@@ -23,3 +23,25 @@ def test_a_port_that_another_program_has():
 def test_an_address_of_another_machine():
     with pytest.raises(UsageError, match=r"Cannot listen on 192\.0\.2\.1:8000"):
         checked("192.0.2.1", api_key="k")
+
+
+def test_a_socket_file_that_another_server_has(tmp_path):
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(UsageError, match=f"--uds {path}: another server listens .*wherry ps"):
+            checked(uds=path)
+        assert path.is_socket()  # theirs is left
+    assert checked(uds=path)[0].uds == path  # a dead one is in nobody's way
+    assert not path.exists()  # nothing of the attempt is left
+
+
+def test_a_socket_file_that_cannot_be_made(tmp_path):
+    with pytest.raises(UsageError, match="--uds .*/none/socket: No such file or directory"):
+        checked(uds=tmp_path / "none" / "socket")
+    path = tmp_path / "letter"
+    path.write_text("of somebody")
+    with pytest.raises(UsageError, match="a file of that name, which is no socket"):
+        checked(uds=path)
+    assert path.read_text() == "of somebody"
