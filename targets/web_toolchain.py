@@ -33,8 +33,8 @@ class Core:
 CORES = {
     "": Core(
         name="wherry-core.o",
-        fix=f"{_TOOLS}, and install wherry again "
-        "(in a checkout: cmake -S web/core -B build/web && cmake --build build/web)",
+        # Not `make demo`, which leaves it out.
+        fix=f"{_TOOLS}, and in wherry's sources: pip install .",
     ),
     WEB_LLM: Core(
         name="wherry-web-llm.o",

@@ -6,12 +6,15 @@ import json
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
+from wherry.cli import doctor_text
 from wherry.errors import UsageError
 from wherry.native.platforms import PLATFORMS
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
+from wherry.targets.web_toolchain import CORES
 
 from ..support.command import python, wherry
 
@@ -53,6 +56,21 @@ def test_doctor_is_read_by_people(driver, tmp_path):
     assert any(row[:4] == ["ok", "cuda", "Fake", "H200,"] for row in rows)
     assert any(row[1:3] == ["--target", "auto"] for row in rows)
     assert "this machine has Fake H200, which goes unused. Target cuda:sm_90 needs" in done.stderr
+
+
+def test_what_only_other_targets_lack_is_optional():
+    core = {"name": "wherry-core.o", "found": None, "fix": CORES[""].fix}
+    report = {"checks": {}, "devices": {}, "apps": {}, "targets": {"cpu": [], "webgpu": [core]}}
+    report |= {"auto": {"ok": True, "found": "cpu:x86-64-v3"}, "ok": True}
+    lines = [click.unstyle(line).strip() for line in doctor_text.lines(report)]
+    start = lines.index(
+        "Targets to compile for (all but cpu are optional: what to type if you want one)"
+    )
+    assert " ".join(lines[start + 2].split()).startswith(
+        "lacks webgpu wherry-core.o: apt-get install"
+    )
+    assert "make demo" not in CORES[""].fix and CORES[""].fix.endswith("sources: pip install .")
+    assert lines[-1].split() == "ok wherry run has all that it needs; type: wherry run demo".split()
 
 
 def test_doctor_fails_where_the_core_is_missing(tmp_path):

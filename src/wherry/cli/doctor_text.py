@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 _NAME = 14  # columns: android-x86_64
-_MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "yellow"}
+_MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "bright_black"}
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
@@ -24,14 +24,16 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
             yield _row("ok", kind, _device(device))
         if not found["devices"]:
             yield _row("none", kind, found["problem"] or "no device")
-    yield _title("Targets to compile for (all but cpu are optional)")
+    yield _title("Targets to compile for (all but cpu are optional: what to type if you want one)")
     yield from _tools(report["targets"])
-    yield _title("Systems that `wherry package` makes libraries of apps for")
+    yield _title("Systems that `wherry package` makes libraries of apps for (optional, too)")
     yield from _tools(report["apps"])
     yield _title("Verdict")
     auto = report["auto"]
     yield _row("ok" if auto["ok"] else "FAIL", "--target auto", auto["found"])
-    if not report["ok"]:
+    if report["ok"]:
+        yield _row("ok", "wherry run", "has all that it needs; type: wherry run demo")
+    else:
         yield _row("FAIL", "wherry run", "something that it needs is missing, see above")
 
 
