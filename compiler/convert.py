@@ -327,7 +327,8 @@ def _check_disk(out: Path, shards: list[Shard]) -> None:
     if free < needed:
         raise ResourceError(
             f"The weights need {needed / 1e9:.2f} GB more, {out} has {free / 1e9:.2f} GB free. "
-            "Make room or choose another disk: -o DIR"
+            "Make room (wherry cache prune), or choose another disk: -o DIR, or "
+            "export WHERRY_CACHE=DIR"
         )
 
 

@@ -282,7 +282,8 @@ def _download(
     needed, free = total - done - here + _SPARE_BYTES, shutil.disk_usage(folder).free
     if needed > free:
         raise ResourceError(
-            f"hf://{repo} needs {needed / 1e9:.2f} GB more, {folder} has {free / 1e9:.2f} GB free."
+            f"hf://{repo} needs {needed / 1e9:.2f} GB more, {folder} has {free / 1e9:.2f} GB free. "
+            "Make room (wherry cache prune), or choose another disk: export WHERRY_CACHE=DIR"
         )
     for file in missing:
 

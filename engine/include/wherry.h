@@ -41,7 +41,8 @@ typedef enum {
   WHERRY_OUT_OF_MEMORY = -3,
   WHERRY_INCOMPATIBLE = -4, /* the library or the weights are not what this core reads */
   WHERRY_BUSY = -5,         /* step called while the engine's own thread runs, or out of order */
-  WHERRY_INTERNAL = -6      /* our bug, or an error raised inside the compiled model */
+  WHERRY_INTERNAL = -6,     /* our bug, or an error raised inside the compiled model */
+  WHERRY_NO_SPACE = -10     /* the disk has no room; -7 to -9 are in wherry_app.h */
 } wherry_status;
 
 typedef enum {

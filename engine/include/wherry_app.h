@@ -35,9 +35,8 @@ typedef struct {
 enum {                        /* beside wherry_status */
        WHERRY_CANCELLED = -7, /* the caller of a load or a download asked for its end */
        WHERRY_UNREACHABLE =
-           -8,              /* an address cannot be fetched: no connection, or its server refuses */
-       WHERRY_DAMAGED = -9, /* what comes is not what the manifest lists, also the second time */
-       WHERRY_NO_SPACE = -10 /* the disk has no room for it */
+           -8,             /* an address cannot be fetched: no connection, or its server refuses */
+       WHERRY_DAMAGED = -9 /* what comes is not what the manifest lists, also the second time */
 };
 
 WHERRY_API int wherry_app_abi_version(void); /* WHERRY_APP_ABI_VERSION of the library */

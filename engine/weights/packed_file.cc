@@ -5,8 +5,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <system_error>
 #include <utility>
 
 #include "support/checksum.h"
@@ -43,9 +46,20 @@ Header make_header(uint64_t key, const PackedLayout& layout, const char* checksu
   return header;
 }
 
-[[noreturn]] void fail(const std::string& path, const char* action) {
-  throw Error(WHERRY_INTERNAL, concat(path, ": cannot ", action, ": ", std::strerror(errno),
-                                      " (the packed weights go to \"pack_dir\")"));
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
+// A size as people read it: "420.5 MB".
+std::string megabytes(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+// Bytes that we may write to a folder's disk; the most there is, if nobody tells.
+uint64_t room_of(const fs::path& folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  return error ? std::numeric_limits<uint64_t>::max() : space.available;
 }
 
 }  // namespace
@@ -115,6 +129,8 @@ PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLa
   temporary_ = (target.parent_path() / concat(".", target.filename().string(), ".", getpid(), ".",
                                               count.fetch_add(1), ".tmp"))
                    .string();
+  room_ = room_of(target.parent_path());
+  if (room_ < static_cast<uint64_t>(layout.file_size())) fail_full("has");
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) fail(temporary_, "create");
   try {
@@ -130,6 +146,19 @@ PackedWriter::~PackedWriter() {
   if (fd_ < 0) return;
   close(fd_);
   unlink(temporary_.c_str());
+}
+
+void PackedWriter::fail(const std::string& path, const char* action) const {
+  if (is_full(errno)) fail_full("had");  // others have filled it since
+  throw Error(WHERRY_INTERNAL,
+              concat(path, ": cannot ", action, " packed weights: ", std::strerror(errno)));
+}
+
+void PackedWriter::fail_full(const char* has) const {
+  const uint64_t wanted = static_cast<uint64_t>(layout_.file_size());
+  throw Error(WHERRY_NO_SPACE, concat("The packed weights take ", megabytes(wanted), ", ",
+                                      fs::path(path_).parent_path().string(), " ", has, " ",
+                                      megabytes(room_), " free"));
 }
 
 void PackedWriter::write(size_t entry, const void* data) {

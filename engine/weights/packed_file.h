@@ -71,7 +71,9 @@ class PackedFile {
 };
 
 // Writes under a temporary name in the same folder; commit() flushes and renames, and without it
-// the temporary file is removed. Creates the folder. Throws WHERRY_INTERNAL with the reason.
+// the temporary file is removed. Creates the folder. Throws WHERRY_NO_SPACE with the folder, the
+// bytes wanted and those free, before anything is written if that is known then; WHERRY_INTERNAL
+// with another reason.
 class PackedWriter {
  public:
   PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout);
@@ -86,11 +88,14 @@ class PackedWriter {
 
  private:
   void write_at(int64_t offset, const void* data, int64_t nbytes);
+  [[noreturn]] void fail(const std::string& path, const char* action) const;  // by errno
+  [[noreturn]] void fail_full(const char* has) const;
 
   std::string path_, temporary_;
   uint64_t key_;
   PackedLayout layout_;
   std::vector<uint64_t> checksums_;
+  uint64_t room_ = 0;  // bytes, before the first was written
   int fd_ = -1;
 };
 

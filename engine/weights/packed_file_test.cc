@@ -1,5 +1,8 @@
 #include "weights/packed_file.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <filesystem>
 
 #include "testing/testing.h"
@@ -104,7 +107,36 @@ TEST(a_folder_that_cannot_be_written_is_an_error) {
   TemporaryFolder folder;
   std::string file = folder.write("file", "");
   Example example;
-  CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, example.write(packed_path(file, 7), true)), "pack_dir");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, example.write(packed_path(file, 7), true)),
+                 "cannot create packed weights: Not a directory");
+}
+
+TEST(a_disk_that_is_too_small_is_seen_before_anything_is_written) {
+  TemporaryFolder folder;
+  PackedLayout layout;
+  layout.add("a int8 [10^18]", 1000000000000000000);
+  const std::string path = packed_path(folder.path(), 7);
+  const std::string error = ERROR_OF(WHERRY_NO_SPACE, PackedWriter(path, 7, layout));
+  CHECK_CONTAINS(error, "The packed weights take 1000000000000.0 MB, " + folder.path() + " has ");
+  CHECK_CONTAINS(error, " MB free");
+  CHECK_EQ(files_in(folder.path()), 0u);
+}
+
+// As a disk that others fill meanwhile. A signal comes with it.
+TEST(a_disk_that_is_full_is_said_and_nothing_stays) {
+  TemporaryFolder folder;
+  rlimit old{};
+  getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  rlimit little{8, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  Example example;
+  const std::string error =
+      ERROR_OF(WHERRY_NO_SPACE, example.write(packed_path(folder.path(), 7), true));
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, handler);
+  CHECK_CONTAINS(error, "The packed weights take 0.0 MB, " + folder.path() + " had ");
+  CHECK_EQ(files_in(folder.path()), 0u);
 }
 
 }  // namespace

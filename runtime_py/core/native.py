@@ -19,12 +19,13 @@ from .interface import CoreStats, Event, Finish, SamplingParams
 
 EVENT_BATCH = 256  # events pulled in one call
 
-_NOT_FOUND = -2
+_NOT_FOUND, _NO_SPACE = -2, -10
 _ERRORS: dict[int, type[WherryError]] = {
     -1: UsageError,  # WHERRY_INVALID_ARGUMENT
     _NOT_FOUND: ArtifactError,
     -3: ResourceError,  # WHERRY_OUT_OF_MEMORY
     -4: ArtifactError,  # WHERRY_INCOMPATIBLE
+    _NO_SPACE: ResourceError,
 }  # WHERRY_BUSY and WHERRY_INTERNAL are bugs of ours: plain WherryError
 
 
@@ -61,7 +62,7 @@ class NativeCore:
 
     Raises:
         ArtifactError: the library or the weights do not fit.
-        ResourceError: there is not enough memory.
+        ResourceError: there is not enough memory, or room on the disk for packed weights.
         UsageError: an option is out of range.
     """
 
@@ -113,6 +114,10 @@ class NativeCore:
 
     def _error(self, name: str, status: int) -> WherryError:
         message = self._last_error() or f"{name} failed with status {status}"
+        if status == _NO_SPACE:  # all that the core writes and needs is in the cache
+            message += (
+                ". Make room (wherry cache prune), or choose another disk: export WHERRY_CACHE=DIR"
+            )
         return _ERRORS.get(status, WherryError)(message)
 
     def start(self) -> None:

@@ -66,7 +66,7 @@ func failure(_ status: Int32) -> Error {
     case Int32(WHERRY_CANCELLED): return CancellationError()
     case Int32(WHERRY_UNREACHABLE): return WherryError.unreachable(text, httpStatus: nil)
     case Int32(WHERRY_DAMAGED): return WherryError.damaged(text)
-    case Int32(WHERRY_NO_SPACE): return WherryError.noSpace(text)
+    case WHERRY_NO_SPACE.rawValue: return WherryError.noSpace(text)
     default: return WherryError.internalError(text)
     }
 }
