@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,46 @@ async def test_prompts_have_the_tokens_that_were_asked_for():
     assert {b["max_tokens"] for b in target.bodies[-50:]} == {9}
     texts = [b["messages"][0]["content"] for b in target.bodies]
     assert len(set(texts)) == len(texts)  # no two are the same: a prefix cache finds nothing
+
+
+class Uneven(Counting):
+    """A word has a token for each two letters begun, as a small vocabulary has it."""
+
+    def __init__(self, context=4096):
+        super().__init__()
+        self.context = context
+
+    async def ask(self, body, outcome):
+        said = body["messages"][0]["content"]
+        tokens = sum(-(-len(word) // 2) for word in said.split())
+        if tokens > self.context:
+            outcome.error = "the context is too small"
+            return
+        await super().ask(body, outcome)
+        outcome.count({"prompt_tokens": tokens, "completion_tokens": body["max_tokens"]})
+
+
+@pytest.mark.parametrize("wanted", [128, 512])
+async def test_words_of_many_sizes_come_near_what_was_asked_for(wanted):
+    plan = Plan(prompt_tokens=Lengths(wanted, wanted), output_tokens=Lengths(9, 9), requests=30)
+    for seed in range(5):
+        outcomes = (await measure(Uneven(), replace(plan, seed=seed))).outcomes
+        found = [o.prompt_tokens for o in outcomes]
+        assert abs(sum(found) / len(found) - wanted) < wanted / 40
+        assert max(found) - min(found) < 25
+
+
+async def test_a_small_context_is_sized_by_fewer_words():
+    plan = Plan(prompt_tokens=Lengths(64, 64), output_tokens=Lengths(9, 9), requests=10)
+    outcomes = (await measure(Uneven(context=150), plan)).outcomes
+    assert all(o.error is None and 50 <= o.prompt_tokens <= 78 for o in outcomes)
+    with pytest.raises(UsageError, match="does not answer: the context is too small"):
+        await workload.sizing(Uneven(context=50), Shape(), 0)
+
+
+def test_a_prompt_has_every_word_before_it_has_one_again():
+    words = workload.text(len(workload.WORDS) + 9, random.Random(1)).split()
+    assert sorted(words[:-9]) == sorted(workload.WORDS) and len(set(words[-9:])) == 9
 
 
 async def test_a_server_that_does_not_know_ignore_eos_is_not_sent_it():

@@ -1,7 +1,9 @@
 """What is asked: random prompts of a wanted number of tokens, sized by the server's own counts.
 
 A prompt is English words in random order, so that no two requests share more than a chat template's
-beginning. How many tokens a word has, only the server knows: two short prompts ask it.
+beginning. How many tokens a word has, only the server knows: two short prompts ask it, of which one
+has every word. With large vocabularies a word is a token; with the demo's it has one to six, so a
+prompt has each word once before it has one again, and about the tokens that were asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ WORDS = (
     "another came come work three word must because does part even place well such here take why "
     "things help put years different away again off went old number great tell men say small"
 ).split()
-_SIZING_WORDS = (16, 80)  # of the two prompts
+_SIZING_WORDS = (1, len(WORDS))  # of the two prompts
+_FEWER_WORDS = 40  # of the second, where the context is too small for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,10 @@ class Shape:
 
 
 def text(count: int, rng: random.Random) -> str:
-    """So many words, separated by spaces."""
-    return " ".join(rng.choices(WORDS, k=count))
+    """So many words, separated by spaces: all in some order, then all in another."""
+    rounds = -(-count // len(WORDS))
+    words = itertools.chain.from_iterable(rng.sample(WORDS, len(WORDS)) for _ in range(rounds))
+    return " ".join(itertools.islice(words, count))
 
 
 async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
@@ -99,16 +104,25 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
         UsageError: it does not answer; the message has its reason.
     """
     rng = random.Random(f"sizing {seed}")
-    counted = []
-    for count in _SIZING_WORDS:
-        made = await ask(target, Ask(body=shape.body(text(count, rng), 1)))
-        if made.error is not None:
-            raise UsageError(f"{target.name} does not answer: {made.error}")
-        counted.append(made.prompt_tokens)
-    if not all(counted) or counted[1] <= counted[0]:
+    few, many = _SIZING_WORDS
+    least = await _tokens(target, shape, text(few, rng))
+    try:
+        most = await _tokens(target, shape, text(many, rng))
+    except UsageError:
+        many = _FEWER_WORDS
+        most = await _tokens(target, shape, text(many, rng))
+    if not least or most <= least:
         return Sizing()
-    per_word = (counted[1] - counted[0]) / (_SIZING_WORDS[1] - _SIZING_WORDS[0])
-    return Sizing(per_word, counted[0] - per_word * _SIZING_WORDS[0])
+    per_word = (most - least) / (many - few)
+    return Sizing(per_word, least - per_word * few)
+
+
+async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
+    """Of a prompt, as the server counts; 0 if it does not."""
+    made = await ask(target, Ask(body=shape.body(prompt, 1)))
+    if made.error is not None:
+        raise UsageError(f"{target.name} does not answer: {made.error}")
+    return made.prompt_tokens
 
 
 def random_asks(
