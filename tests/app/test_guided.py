@@ -1,116 +1,29 @@
 """Answers that are held to a form, in C++: by xgrammar, where Python's engine has llguidance.
 
 What both answer alike is in guided_cases.py. Here a random model obeys the masks: what it writes is
-what the grammar is.
+what the grammar is. Calls of tools are in test_guided_tools, random schemas in test_guided_random.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import random
 import re
 from typing import Any
 
-import jsonschema
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
-from wherry.runtime.tools.families import FAMILIES, GENERIC
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from ..runtime import small_tokenizers
 from ..runtime.grammar.schemas import ENFORCED
-from ..runtime.tools.test_chats import PLAIN
-from ..runtime.tools.test_enforcement import SCHEMAS
 from .guided_cases import TAG, schema
+from .obedient import Obedient, Refused, valid
 from .programs import Program
-
-ALL = list({f.name: f for f in (*FAMILIES, GENERIC)}.values())
-every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
-ASK = [{"role": "user", "content": "x"}]
-TOOLS = [
-    {"type": "function", "function": {"name": n, "parameters": s, "strict": True}}
-    for n, s in SCHEMAS.items()
-]
 
 
 @pytest.fixture(scope="module")
 def cpp():
     with Program("wherry_scripted_app") as program:
         yield Obedient(program)
-
-
-class Obedient:
-    """A small model that draws any token that its mask allows."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def chunks(
-        self, request: dict[str, Any], seed: int, family: Any = None, thinks: str = "", **more: Any
-    ) -> list[Any]:
-        """Its answer, or what is streamed. `thinks`: what the prompt ends with."""
-        signs = "" if family is None else "{{ tools }}{# " + "\n".join(family.signs) + " #}"
-        tokens = more.get("tokens") or tokenizer(family)
-        asked = self._program.ask(
-            tokenizer=tokens.to_str(),
-            template=PLAIN + signs + thinks,
-            eos=[tokens.token_to_id("</s>")],
-            tool_format="" if family is None else family.name,
-            seed=seed,
-            vocab_size=tokens.get_vocab_size(),
-            request={"messages": ASK, **request},
-        )
-        if "error" in asked:
-            error = asked["error"]
-            if "without xgrammar" in error["message"]:
-                if os.environ.get("WHERRY_REQUIRE_XGRAMMAR"):
-                    pytest.fail(error["message"])
-                pytest.skip(error["message"])
-            raise Refused(error)
-        return [json.loads(chunk) for chunk in asked["answer"]]
-
-    def choice(self, request: dict[str, Any], seed: int, family: Any = None, **more: Any) -> Any:
-        """Of its answer the only one."""
-        (answer,) = self.chunks(request, seed, family, **more)
-        return answer["choices"][0]
-
-    def text(self, request: dict[str, Any], seed: int) -> str:
-        """What it writes; "" if it did not come to an end."""
-        choice = self.choice(request, seed)
-        return choice["message"]["content"] if choice["finish_reason"] == "stop" else ""
-
-    def refusal(self, **request: Any) -> dict[str, Any]:
-        """The error of a request."""
-        with pytest.raises(Refused) as e:
-            self.chunks(request, 0)
-        return e.value.error
-
-
-class Refused(Exception):
-    """The request's error."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(error["message"])
-        self.error = error
-
-
-_MADE: dict[str, Tokenizer] = {}
-
-
-def tokenizer(family: Any) -> Tokenizer:
-    """Bytes, some pieces of JSON, and the marks of a family, which are special where they are."""
-    name = "" if family is None else family.name
-    if name not in _MADE:
-        made = small_tokenizers.byte_level()
-        marks = [] if family is None else [*family.format.markers, *family.stops]
-        made.add_special_tokens([AddedToken(m, special=True) for m in marks if "<" in m])
-        _MADE[name] = made
-    return _MADE[name]
-
-
-def valid(value: Any, against: Any) -> None:
-    jsonschema.Draft202012Validator(against).validate(value)
 
 
 OPEN_TO_APPS = {
@@ -268,70 +181,6 @@ def test_structural_tags(cpp):
         assert "<f" not in rest or choice["finish_reason"] == "length"
 
 
-def calls_of(message: dict[str, Any]) -> list[tuple[str, Any]]:
-    calls = message.get("tool_calls") or []
-    return [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in calls]
-
-
-def check_calls(message: dict[str, Any]) -> None:
-    made = calls_of(message)
-    assert made, message
-    for name, arguments in made:
-        valid(arguments, SCHEMAS[name])
-
-
-@every_family
-def test_calls_that_are_asked_for(cpp, family):
-    """As each family writes them; its own reader reads them."""
-    for seed in range(2):
-        choice = cpp.choice({"tools": TOOLS, "tool_choice": "required"}, seed, family)
-        if choice["finish_reason"] == "tool_calls":
-            check_calls(choice["message"])
-        else:
-            assert choice["finish_reason"] == "length"
-    named = {"type": "function", "function": {"name": "now"}}
-    choice = cpp.choice({"tools": TOOLS, "tool_choice": named}, 0, family)
-    assert calls_of(choice["message"]) == [("now", {})]
-    assert choice["finish_reason"] == "stop"
-
-
-@every_family
-def test_calls_of_a_strict_tool_amid_text(cpp, family):
-    for seed in range(3):
-        asked = {"tools": TOOLS, "max_tokens": 200, "parallel_tool_calls": False}
-        choice = cpp.choice(asked, seed, family)
-        if choice["finish_reason"] == "tool_calls":
-            check_calls(choice["message"])
-
-
-def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
-    hermes = next(f for f in ALL if f.name == "hermes")
-    odd = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}}
-    tool = {"type": "function", "function": {"name": "odd", "parameters": odd}}
-    asked = {"tools": [tool], "tool_choice": "required", "max_tokens": 300}
-    assert isinstance(cpp.choice(asked, 0, hermes)["message"], dict)
-    with pytest.raises(Refused) as e:
-        cpp.chunks(
-            {**asked, "tools": [{**tool, "function": {**tool["function"], "strict": True}}]},
-            0,
-            hermes,
-        )
-    assert e.value.error["message"].endswith("not enforced here: properties.a.pattern")
-    assert e.value.error["param"] == "tools"
-
-
-def test_reasoning_stays_free(cpp):
-    hermes = next(f for f in ALL if f.name == "hermes")
-    asked = {"guided_choice": ["yes"], "max_tokens": 200}
-    marks = "{# <think> </think> #}"
-    opened = cpp.choice(asked, 1, hermes, thinks=marks + "<think>")
-    if opened["finish_reason"] == "stop":
-        assert opened["message"]["content"].strip() == "yes"
-    closed = cpp.choice(asked, 1, hermes, thinks=marks + "<think></think>")
-    assert closed["message"]["content"] == "yes"
-    assert not closed["message"].get("reasoning_content")
-
-
 DOUBLED = "\n".join(f"r{i} ::= r{i + 1} r{i + 1}" for i in range(300))
 CHAIN = "\n".join(f'r{i}: "a"? r{i + 1}' for i in range(2000))
 MANY = {"type": "array", "minItems": 100_000}
@@ -360,96 +209,3 @@ def test_bombs_end(cpp, row):
     except Refused as e:
         assert e.error["code"] in ("invalid_grammar", "unsupported_schema")
     assert cpp.text({"guided_choice": ["ok"]}, 0) == "ok"
-
-
-NAMES = ["a", "b", 'q"', "ä", "$ref", "a b"]
-
-
-def random_schema(rng: random.Random, depth: int) -> Any:
-    """Of the keywords that are enforced."""
-    kind = rng.choice(["string", "integer", "number", "boolean", "null", "array", "object", "any"])
-    if rng.random() < 0.15:
-        return {"enum": [random_value(rng, 2) for _ in range(rng.randrange(1, 4))]}
-    if rng.random() < 0.1:
-        return {"const": random_value(rng, 2)}
-    if kind in ("integer", "number"):
-        low, high = sorted(rng.sample(range(-1200, 1200), 2))
-        bounds = {"minimum": low, "maximum": high}
-        return {"type": kind, **{k: v for k, v in bounds.items() if rng.random() < 0.5}}
-    if depth == 0 or kind in ("string", "boolean", "null"):
-        return {"type": rng.choice([kind, [kind, "null"]]) if kind != "any" else "string"}
-    if kind == "any":
-        return {"anyOf": [random_schema(rng, depth - 1) for _ in range(rng.randrange(1, 4))]}
-    if kind == "array":
-        counts = sorted(rng.randrange(4) for _ in range(2))
-        made: dict[str, Any] = {"type": "array", "items": random_schema(rng, depth - 1)}
-        if rng.random() < 0.3:
-            made["prefixItems"] = [
-                random_schema(rng, depth - 1) for _ in range(rng.randrange(1, 3))
-            ]
-        return {**made, "minItems": counts[0], "maxItems": counts[1] + 1}
-    names = rng.sample(NAMES, rng.randrange(len(NAMES)))
-    made = {"type": "object", "properties": {n: random_schema(rng, depth - 1) for n in names}}
-    made["required"] = [n for n in names if rng.random() < 0.6]
-    if rng.random() < 0.8:
-        made["additionalProperties"] = rng.choice([False, False, random_schema(rng, depth - 1)])
-    return made
-
-
-def random_value(rng: random.Random, depth: int) -> Any:
-    if depth and rng.random() < 0.3:
-        return {rng.choice(NAMES): random_value(rng, depth - 1)}
-    if depth and rng.random() < 0.3:
-        return [random_value(rng, depth - 1) for _ in range(rng.randrange(3))]
-    return rng.choice([None, True, 0, -7, 2.5, "", "x", 'a"\\b\n', "日本", 10**12])
-
-
-@pytest.mark.parametrize("seed", [0])
-def test_random_schemas(cpp, seed):
-    check_random(cpp, seed, 12)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(1, 9))
-def test_many_random_schemas(cpp, seed):
-    check_random(cpp, seed, 100)
-
-
-def check_random(cpp: Obedient, seed: int, count: int) -> None:
-    rng = random.Random(seed)
-    whole = 0
-    for _ in range(count):
-        value = random_schema(rng, 3)
-        try:
-            text = cpp.text(
-                {"response_format": schema(value), "max_tokens": 400}, rng.randrange(99)
-            )
-        except Refused as e:
-            assert e.error["code"] in ("invalid_grammar", "unsupported_schema"), value
-            continue
-        if text:
-            valid(json.loads(text), value)
-            whole += 1
-    assert whole > count // 4
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(4))
-def test_schemas_that_are_none(cpp, seed):
-    """Values of any type where keywords have theirs: an answer or an error, each time."""
-    rng = random.Random(seed)
-    words = ["type", "properties", "items", "enum", "const", "$ref", "$defs", "required", "anyOf"]
-    words += ["minimum", "minItems", "maxItems", "additionalProperties", "prefixItems"]
-
-    def junk(depth: int) -> Any:
-        if depth == 0 or rng.random() < 0.2:
-            return rng.choice([None, True, -1, 1e99, "x", "string", "#", "#/$defs/a", [], {}])
-        if rng.random() < 0.3:
-            return [junk(depth - 1) for _ in range(rng.randrange(4))]
-        return {rng.choice([*words, "a"]): junk(depth - 1) for _ in range(rng.randrange(5))}
-
-    for _ in range(150):
-        try:
-            cpp.chunks({"response_format": schema(junk(4)), "max_tokens": 8}, 0)
-        except Refused as e:
-            assert e.error["message"]

@@ -1,0 +1,91 @@
+"""A random model of apps that obeys the masks: what it writes is what the grammar is."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import jsonschema
+import pytest
+from tokenizers import AddedToken, Tokenizer
+
+from ..runtime import small_tokenizers
+from ..runtime.tools.test_chats import PLAIN
+from .programs import Program
+
+ASK = [{"role": "user", "content": "x"}]
+
+
+class Obedient:
+    """A small model that draws any token that its mask allows."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def chunks(
+        self, request: dict[str, Any], seed: int, family: Any = None, thinks: str = "", **more: Any
+    ) -> list[Any]:
+        """Its answer, or what is streamed. `thinks`: what the prompt ends with."""
+        signs = "" if family is None else "{{ tools }}{# " + "\n".join(family.signs) + " #}"
+        tokens = more.get("tokens") or tokenizer(family)
+        asked = self._program.ask(
+            tokenizer=tokens.to_str(),
+            template=PLAIN + signs + thinks,
+            eos=[tokens.token_to_id("</s>")],
+            tool_format="" if family is None else family.name,
+            seed=seed,
+            vocab_size=tokens.get_vocab_size(),
+            request={"messages": ASK, **request},
+        )
+        if "error" in asked:
+            error = asked["error"]
+            if "without xgrammar" in error["message"]:
+                if os.environ.get("WHERRY_REQUIRE_XGRAMMAR"):
+                    pytest.fail(error["message"])
+                pytest.skip(error["message"])
+            raise Refused(error)
+        return [json.loads(chunk) for chunk in asked["answer"]]
+
+    def choice(self, request: dict[str, Any], seed: int, family: Any = None, **more: Any) -> Any:
+        """Of its answer the only one."""
+        (answer,) = self.chunks(request, seed, family, **more)
+        return answer["choices"][0]
+
+    def text(self, request: dict[str, Any], seed: int) -> str:
+        """What it writes; "" if it did not come to an end."""
+        choice = self.choice(request, seed)
+        return choice["message"]["content"] if choice["finish_reason"] == "stop" else ""
+
+    def refusal(self, **request: Any) -> dict[str, Any]:
+        """The error of a request."""
+        with pytest.raises(Refused) as e:
+            self.chunks(request, 0)
+        return e.value.error
+
+
+class Refused(Exception):
+    """The request's error."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["message"])
+        self.error = error
+
+
+_MADE: dict[str, Tokenizer] = {}
+
+
+def tokenizer(family: Any) -> Tokenizer:
+    """Bytes, some pieces of JSON, and the marks of a family, which are special where they are."""
+    name = "" if family is None else family.name
+    if name not in _MADE:
+        made = small_tokenizers.byte_level()
+        marks = [] if family is None else [*family.format.markers, *family.stops]
+        made.add_special_tokens([AddedToken(m, special=True) for m in marks if "<" in m])
+        _MADE[name] = made
+    return _MADE[name]
+
+
+def valid(value: Any, against: Any) -> None:
+    """Raise unless the value is one of the schema."""
+    jsonschema.Draft202012Validator(against).validate(value)
