@@ -28,7 +28,7 @@ from .many_rows import ThreadTile, shape_for
 from .route import few_slots
 from .simdgroups.many_rows import MatrixTile
 from .simdgroups.plan import slots_tile
-from .tile import Tile
+from .tile import Share, Tile
 from .weights import OfExpert, Weights, stored_shapes
 
 
@@ -264,7 +264,8 @@ class _ExpertTile(Tile):
         """Args: `cut` as the tile that this one is wants it."""
         self.linear, self.place = linear, place
         tensors = linear.operands(place.expert)
-        super().__init__(linear.plan, tensors, place.count, cut, block, T.int32(0), thread)
+        share = Share(linear.plan, tensors, place.count, block, T.int32(0), thread)
+        super().__init__(share, cut)
         per_row = linear.spec.top_k if linear.spec.shared_rows else 1
         self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
 

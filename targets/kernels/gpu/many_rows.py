@@ -10,7 +10,7 @@ from tvm.script import tirx as T
 from . import emit as e
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan, inverses_of
-from .tile import Tile
+from .tile import Share, Tile
 from .weights import GROUP
 
 TILE_COLUMNS = 64  # rows of the weight
@@ -28,7 +28,7 @@ def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
     e.launch(
         (-(-plan.spec.out_features // TILE_COLUMNS), (m + rows - 1) // rows),
         threads,
-        lambda block, tile, t: ThreadTile(plan, tensors, m, shape, block, tile, t).emit(),
+        lambda *place: ThreadTile(Share(plan, tensors, m, *place), shape).emit(),
     )
 
 
@@ -52,20 +52,11 @@ def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
 class ThreadTile(Tile):
     """A thread has some rows and columns of its own."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Operands,
-        m: Any,
-        shape: tuple[int, int, int],
-        block: Any,
-        tile: Any,
-        thread: Any,
-    ) -> None:
-        super().__init__(plan, tensors, m, shape, block, tile, thread)
+    def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
+        super().__init__(share, shape)
         self.x = e.shared((self.rows, GROUP))
         self.w = e.shared((GROUP, TILE_COLUMNS))
-        self.scaled = tensors.weights.has_scales
+        self.scaled = share.tensors.weights.has_scales
 
     def emit(self) -> None:
         """All groups, lane after lane, then the stores."""

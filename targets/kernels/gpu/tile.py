@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -12,25 +13,28 @@ from .linear_plan import Operands, Plan, eight, finish, one
 from .weights import GROUP, WORD, WORDS
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one thread of one block has of a linear."""
+
+    plan: Plan
+    tensors: Operands
+    m: Any  # rows of x
+    block: Any  # which columns
+    tile: Any  # which rows
+    thread: Any
+
+
 class Tile(ABC):
     """Emits the code of one block: rows of x from `tile * rows` on, columns of `block`."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Operands,
-        m: Any,
-        shape: tuple[int, int, int],
-        block: Any,
-        tile: Any,
-        thread: Any,
-    ) -> None:
+    def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         """Args: `shape`, rows and columns (rows of the weight) of a tile, threads of a block."""
-        self.plan, self.tensors = plan, tensors
+        self.plan, self.tensors = share.plan, share.tensors
         self.rows, self.columns, self.threads = shape
-        self.block, self.thread = block, thread
-        self.m = T.Cast("int32", m)
-        self.first_row = tile * self.rows
+        self.block, self.thread = share.block, share.thread
+        self.m = T.Cast("int32", share.m)
+        self.first_row = share.tile * self.rows
 
     @abstractmethod
     def emit(self) -> None:

@@ -14,7 +14,7 @@ from ...specs import FusedLinearSpec
 from .. import emit as e
 from ..linear_plan import Operands, Plan
 from ..many_rows import launch_inverses
-from ..tile import Tile
+from ..tile import Share, Tile
 from ..weights import GROUP, WORD, WORDS
 from . import words
 
@@ -37,28 +37,20 @@ def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
     e.launch(
         (-(-plan.spec.out_features // words.COLUMNS), (m + words.ROWS - 1) // words.ROWS),
         words.THREADS,
-        lambda block, tile, t: CooperativeTile(plan, tensors, m, SHAPE, block, tile, t).emit(),
+        lambda *place: CooperativeTile(Share(plan, tensors, m, *place), SHAPE).emit(),
     )
 
 
 class CooperativeTile(Tile):
     """The threads of a block hold its sums together; which of them has which is not asked."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Operands,
-        m: Any,
-        shape: tuple[int, int, int],
-        block: Any,
-        tile: Any,
-        thread: Any,
-    ) -> None:
-        super().__init__(plan, tensors, m, shape, block, tile, thread)
+    def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
+        super().__init__(share, shape)
         self.x = e.shared((self.rows * _STRIDE,), "float16")
         self.w = e.shared((self.columns * _STRIDE,), "float16")
         self.sums = e.shared((self.rows * _SUMS_STRIDE,))
-        self.exact = plan.spec.x_dtype == "float16" and plan.spec.norm_eps is None
+        spec = share.plan.spec
+        self.exact = spec.x_dtype == "float16" and spec.norm_eps is None
 
     def emit(self) -> None:
         """All groups, then the stores."""

@@ -14,7 +14,7 @@ from tvm.script import tirx as T
 from .. import emit as e
 from ..linear_plan import Operands, Plan
 from ..many_rows import launch_inverses
-from ..tile import Tile
+from ..tile import Share, Tile
 from ..weights import GROUP
 from .plan import LANES, SIDE, Matrices, tiles
 from .words import MatrixRegisters
@@ -36,27 +36,18 @@ def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
     e.launch(
         (-(-plan.spec.out_features // columns), (m + rows - 1) // rows),
         threads,
-        lambda block, tile, t: MatrixTile(plan, tensors, m, cut, block, tile, t).emit(),
+        lambda *place: MatrixTile(Share(plan, tensors, m, *place), cut).emit(),
     )
 
 
 class MatrixTile(Tile):
     """A SIMD group has some matrices of sums."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Operands,
-        m: Any,
-        cut: Matrices,
-        block: Any,
-        tile: Any,
-        thread: Any,
-    ) -> None:
-        super().__init__(plan, tensors, m, cut.shape, block, tile, thread)
+    def __init__(self, share: Share, cut: Matrices) -> None:
+        super().__init__(share, cut.shape)
         self.cut = cut
         self.memory = e.shared((cut.floats,))
-        own = e.let(e.div(thread, LANES))
+        own = e.let(e.div(share.thread, LANES))
         down, across = cut.own
         self.row = e.let(e.div(own, cut.across) * (down * SIDE))
         self.column = e.let(e.mod(own, cut.across) * (across * SIDE))

@@ -15,7 +15,7 @@ from ...specs import FusedLinearSpec
 from .. import emit as e
 from ..linear_plan import Operands, Plan
 from ..many_rows import launch_inverses
-from ..tile import Tile
+from ..tile import Share, Tile
 from ..weights import GROUP
 from .units import SIDE, UNITS, MatrixUnit
 
@@ -46,28 +46,19 @@ def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
     e.launch(
         (-(-plan.spec.out_features // COLUMNS), (m + ROWS - 1) // ROWS),
         shape[-1],
-        lambda block, tile, t: WaveTile(plan, tensors, m, shape, block, tile, t, unit).emit(),
+        lambda *place: WaveTile(Share(plan, tensors, m, *place), shape, unit).emit(),
     )
 
 
 class WaveTile(Tile):
     """A wave has some matrices of sums; of a gated linear, those of gates and what they are for."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Operands,
-        m: Any,
-        shape: tuple[int, int, int],
-        block: Any,
-        tile: Any,
-        thread: Any,
-        unit: MatrixUnit,
-    ) -> None:
-        super().__init__(plan, tensors, m, shape, block, tile, thread)
+    def __init__(self, share: Share, shape: tuple[int, int, int], unit: MatrixUnit) -> None:
+        super().__init__(share, shape)
         self.unit = unit
         self.x = e.shared((ROWS, _STRIDE), "float16")
         self.w = e.shared((COLUMNS, _STRIDE), "float16")
+        thread = share.thread
         wave, self.lane = e.let(e.div(thread, unit.lanes)), e.let(e.mod(thread, unit.lanes))
         self.row = e.let(e.div(wave, ACROSS) * (_OWN_ROWS * SIDE))
         self.column = e.let(e.mod(wave, ACROSS) * SIDE)
