@@ -14,6 +14,11 @@ def _number(rng: Random, limit: int = 20) -> int:
     return rng.randint(0, 10) if rng.random() < 0.4 else rng.randint(0, limit)
 
 
+def _result(number: str) -> str:
+    """Return what a reply must hold: the number as a result, not as a part of the question."""
+    return f"= {number}|is {number}"
+
+
 _SUMS = (
     "[What is {a} + {b}?|What is {a} plus {b}?|{a} + {b}|{a} + {b} = ?|How much is {a} plus {b}?|{a} plus {b}?|What's {a} + {b}?|"
     "Add {a} and {b}.|What is the sum of {a} and {b}?|How much is {a} + {b}?|Can you add {a} and {b}?|{a}+{b}|what is {a}+{b}?|Calculate {a} + {b}.]"
@@ -27,7 +32,7 @@ _DIFFERENCES = (
 def sum_of(rng: Random) -> Exchange:
     """Ask for a sum of two numbers from 0 to 20, in digits or in words."""
     a, b = _number(rng), _number(rng)
-    if rng.random() < 0.25:
+    if rng.random() < 0.35:
         ask = "[What is {a} plus {b}?|How much is {a} plus {b}?|{a} plus {b}?|Add {a} and {b}.|What is the sum of {a} and {b}?|And {a} plus {b}?]"
         values = {"a": word(a), "b": word(b), "c": word(a + b)}
         return qa(
@@ -35,7 +40,7 @@ def sum_of(rng: Random) -> Exchange:
             "sum",
             ask,
             "[{a} plus {b} is {c}.|{a} plus {b} is {c}.|That is {c}.]",
-            values["c"],
+            _result(values["c"]),
             **values,
         )
     values = {"a": str(a), "b": str(b), "c": str(a + b)}
@@ -44,7 +49,7 @@ def sum_of(rng: Random) -> Exchange:
         "sum",
         _SUMS,
         "[{a} + {b} = {c}.|{a} plus {b} is {c}.|{a} + {b} = {c}.|That is {c}.]",
-        values["c"],
+        _result(values["c"]),
         **values,
     )
 
@@ -52,7 +57,7 @@ def sum_of(rng: Random) -> Exchange:
 def difference(rng: Random) -> Exchange:
     """Ask for a difference which is not negative."""
     a, b = sorted((_number(rng), _number(rng)), reverse=True)
-    if rng.random() < 0.25:
+    if rng.random() < 0.35:
         ask = "[What is {a} minus {b}?|How much is {a} minus {b}?|{a} minus {b}?|Take {b} away from {a}.|Subtract {b} from {a}.|And {a} minus {b}?]"
         values = {"a": word(a), "b": word(b), "c": word(a - b)}
         return qa(
@@ -60,7 +65,7 @@ def difference(rng: Random) -> Exchange:
             "difference",
             ask,
             "[{a} minus {b} is {c}.|{a} minus {b} is {c}.|That is {c}.]",
-            values["c"],
+            _result(values["c"]),
             **values,
         )
     values = {"a": str(a), "b": str(b), "c": str(a - b)}
@@ -69,7 +74,7 @@ def difference(rng: Random) -> Exchange:
         "difference",
         _DIFFERENCES,
         "[{a} - {b} = {c}.|{a} minus {b} is {c}.|{a} - {b} = {c}.|That is {c}.]",
-        values["c"],
+        _result(values["c"]),
         **values,
     )
 
@@ -100,7 +105,7 @@ def story_sum(rng: Random) -> Exchange:
             "story sum",
             ask,
             "[{a} + {b} = {c}, so {k} {c} {t}.|{k} {c} {t}, because {a} + {b} = {c}.]",
-            str(a + b),
+            _result(str(a + b)),
             **values,
         )
     a, b = a + b, b
@@ -113,7 +118,7 @@ def story_sum(rng: Random) -> Exchange:
         "story sum",
         ask,
         "[{a} - {b} = {c}, so {k} {c} {t} left.|{k} {c} {t} left, because {a} - {b} = {c}.]",
-        str(a - b),
+        _result(str(a - b)),
         **values,
     )
 
@@ -122,14 +127,24 @@ def product(rng: Random) -> Exchange:
     """Ask for a product of two numbers up to ten, or for a division without a rest."""
     a, b = rng.randint(0, 10), rng.randint(1, 10)
     values = {"a": str(a), "b": str(b), "c": str(a * b)}
-    if rng.random() < 0.65:
+    if rng.random() < 0.5:
         ask = "[What is {a} times {b}?|{a} times {b}|{a} * {b}|What is {a} * {b}?|{a} x {b}|What is {a} x {b}?|How much is {a} times {b}?|Multiply {a} and {b}.|What's {a} times {b}?|And {a} times {b}?]"
         return qa(
-            rng, "product", ask, "[{a} times {b} is {c}.|{a} * {b} = {c}.]", values["c"], **values
+            rng,
+            "product",
+            ask,
+            "[{a} times {b} is {c}.|{a} * {b} = {c}.]",
+            _result(values["c"]),
+            **values,
         )
     ask = "[What is {c} divided by {b}?|{c} divided by {b}|{c} / {b}|What is {c} / {b}?|How much is {c} divided by {b}?|Divide {c} by {b}.]"
     return qa(
-        rng, "division", ask, "[{c} divided by {b} is {a}.|{c} / {b} = {a}.]", values["a"], **values
+        rng,
+        "division",
+        ask,
+        "[{c} divided by {b} is {a}.|{c} / {b} = {a}.]",
+        _result(values["a"]),
+        **values,
     )
 
 
@@ -152,9 +167,9 @@ def below_zero(rng: Random) -> Exchange:
 TOPICS = {
     sum_of: 6.0,
     difference: 4.0,
-    product: 2.5,
-    story_sum: 1.5,
-    comparison: 2.0,
+    product: 3.0,
+    story_sum: 2.0,
+    comparison: 4.0,
     counting: 4.0,
     below_zero: 0.3,
 }

@@ -20,7 +20,7 @@ from lists import lists_and_poems
 from project import project
 from refusals import refusal
 from smalltalk import farewell, hello, introduction, talk, well
-from stories import tell
+from stories import Story, tell
 from wishes import story_exchange
 
 BOS, END, SYSTEM, USER, ASSISTANT, PAD = (
@@ -51,14 +51,14 @@ SINGLE = {
 
 # Kinds of conversations: first many stories, which teach the language, then more facts.
 EARLY = {"story": 30, "sums": 10, "facts": 10, "mixed": 50}
-LATE = {"story": 22, "sums": 16, "facts": 18, "mixed": 44}
+LATE = {"story": 18, "sums": 20, "facts": 38, "mixed": 24}
 
 
 def single(rng: Random) -> list[Exchange]:
     """Return one exchange which is not held out, with those that follow on it."""
     while True:
         exchange = rng.choices(list(SINGLE), list(SINGLE.values()))[0](rng)
-        if not (exchange.answer and held_out(exchange.user)):
+        if not exchange.left_out:
             break
     extra = [shrug(rng)] if rng.random() < 0.04 else []
     return [exchange, *exchange.follow, *extra]
@@ -91,12 +91,19 @@ def _singles(rng: Random, count: int) -> list[Exchange]:
 def _burst(rng: Random, topic: Callable[[Random], Exchange], count: int) -> list[Exchange]:
     """Return many questions of one kind; these are short, so that facts are seen often."""
     exchanges = (topic(rng) for _ in range(count))
-    return [e for e in exchanges if not (e.answer and held_out(e.user))]
+    return [e for e in exchanges if not e.left_out]
 
 
 def _any_fact(rng: Random) -> Exchange:
-    topics = {fact: 6.0, everyday: 2.0, project: 1.5, refusal: 1.0}
+    topics = {fact: 9.0, everyday: 2.0, project: 1.0, refusal: 1.5, lists_and_poems: 1.5}
     return rng.choices(list(topics), list(topics.values()))[0](rng)
+
+
+def wished_story(rng: Random) -> tuple[Exchange, Story]:
+    """Return a wish which is not held out, with its story."""
+    while held_out((wished := story_exchange(rng))[0].user):
+        pass
+    return wished
 
 
 def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
@@ -106,7 +113,7 @@ def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
         result += introduction(rng)
     way = rng.choices(list(mix), list(mix.values()))[0]
     if way == "story":
-        exchange, story = story_exchange(rng)
+        exchange, story = wished_story(rng)
         result += [exchange, *follow_ups(rng, story)]
         if rng.random() < 0.15:
             result += single(rng)
@@ -117,7 +124,7 @@ def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
     else:
         result += _singles(rng, rng.choice([1, 1, 2, 2, 3, 4]))
         if rng.random() < 0.06:
-            exchange, story = story_exchange(rng)
+            exchange, story = wished_story(rng)
             result += [exchange, *follow_ups(rng, story)]
     if not result or rng.random() < 0.12:
         result.append(farewell(rng))

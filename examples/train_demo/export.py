@@ -18,7 +18,8 @@ def export(model: Llama, tokenizer: Tokenizer, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     bos, end, pad = (tokenizer.token_to_id(token) for token in (BOS, END, PAD))
     weights = {
-        name: tensor.half().contiguous() for name, tensor in hf_state(model.state_dict()).items()
+        name: tensor.half().cpu().contiguous()
+        for name, tensor in hf_state(model.state_dict()).items()
     }
     path = folder / "model.safetensors"
     save_file(weights, path, metadata={"format": "pt"})
@@ -66,7 +67,7 @@ def check(model: Llama, folder: Path) -> float:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     ours = Llama(ModelConfig())
     ours.load_state_dict(
-        {name: tensor.half().float() for name, tensor in model.state_dict().items()}
+        {name: tensor.half().float().cpu() for name, tensor in model.state_dict().items()}
     )
     messages = [
         {"role": "system", "content": "Be kind."},

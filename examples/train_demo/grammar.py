@@ -16,13 +16,23 @@ _SENTENCE = re.compile(r"(^|\n|[.!?] |: \")(\"?)([a-z])")
 
 @dataclass
 class Exchange:
-    """One question and its reply; `answer` is what an exact check looks for in the reply."""
+    """One question and its reply.
+
+    `answer` is what an exact check looks for in the reply; `|` stands between several right ones.
+    `plain` is the question before somebody typed it, perhaps with an error.
+    """
 
     user: str
     reply: str
     kind: str
     answer: str = ""
     follow: list[Exchange] = field(default_factory=list)
+    plain: str = ""
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the training text may not have it: its wording is kept for the evaluation."""
+        return bool(self.answer) and (held_out(self.user) or held_out(self.plain))
 
 
 def choose(rng: Random, text: str) -> str:
@@ -54,7 +64,7 @@ def typed(rng: Random, text: str) -> str:
         text = text.rstrip(".?!")
     elif rng.random() < 0.05:
         text = text.rstrip(".?!") + rng.choice(["!", "??", " ?", "...", " please"])
-    if rng.random() < 0.05 and len(text) > 14:
+    if rng.random() < 0.08 and len(text) > 14:
         text = _typo(rng, text)
     return text
 
@@ -70,9 +80,14 @@ def _typo(rng: Random, text: str) -> str:
     return text[:i] + text[i + 1 :] if kind == 1 else text[:i] + text[i] + text[i:]
 
 
+def wording(text: str) -> str:
+    """Return the words of text, without its capitals and marks."""
+    return re.sub(r"[^a-z0-9+-]+", " ", text.lower()).strip()
+
+
 def held_out(*parts: str, every: int = 40) -> bool:
     """Tell whether this combination is kept out of the training text (one of `every`)."""
-    key = "|".join(re.sub(r"[^a-z0-9+-]+", " ", part.lower()).strip() for part in parts)
+    key = "|".join(wording(part) for part in parts)
     return zlib.crc32(key.encode()) % every == 0
 
 

@@ -48,12 +48,12 @@ GROUPS: dict[str, str] = {
     "languages": "English French German Spanish Italian Japanese Greek",
     "targets of Wherry": "CPU GPU phone browser",
 }
-_LIST_ASK = (
+LIST_ASK = (
     "[Name {n} {g}.|List {n} {g}.|Tell me {n} {g}.|Give me {n} {g}.|Can you name {n} {g}?|Give me a list of {n} {g}.|"
     "Please list {n} {g}.|Can you list {n} {g}?|What are {n} {g}?|Say {n} {g}.|I need {n} {g}.]"
 )
 _ONE_ASK = "[Name a {g}.|Tell me a {g}.|Give me an example of a {g}.|Can you name a {g}?]"
-_SINGULAR = {"fruits": "fruit", "vegetables": "vegetable", "animals": "animal", "birds": "bird", "insects": "insect",
+SINGULAR = {"fruits": "fruit", "vegetables": "vegetable", "animals": "animal", "birds": "bird", "insects": "insect",
              "colours": "colour", "flowers": "flower", "trees": "tree", "tools": "tool", "toys": "toy", "drinks": "drink",
              "planets": "planet", "sports": "sport", "shapes": "shape", "sea animals": "sea animal"}  # fmt: skip
 
@@ -62,13 +62,13 @@ def item_list(rng: Random) -> Exchange:
     """Ask for some members of a group, in a sentence or as a numbered or dashed list."""
     group, members = rng.choice(list(GROUPS.items()))
     words = members.split()
-    if group in _SINGULAR and rng.random() < 0.15:
+    if group in SINGULAR and rng.random() < 0.15:
         return qa(
             rng,
             "list",
             _ONE_ASK,
             "[{w}.|One {g} is the {w}.|{w} is a {g}.]",
-            g=_SINGULAR[group],
+            g=SINGULAR[group],
             w=rng.choice(words),
         )
     count = rng.randint(2, min(6, len(words)))
@@ -83,7 +83,7 @@ def item_list(rng: Random) -> Exchange:
     else:
         reply = "\n".join(f"- {w.capitalize()}" for w in picks)
     count_text = word(count) if rng.random() < 0.7 else str(count)
-    user = typed(rng, choose(rng, _LIST_ASK).format(n=count_text, g=group))
+    user = typed(rng, choose(rng, LIST_ASK).format(n=count_text, g=group))
     return Exchange(user, polish(reply), "list")
 
 
@@ -139,4 +139,4 @@ def rhyme(rng: Random) -> Exchange:
 
 def lists_and_poems(rng: Random) -> Exchange:
     """Return a list, a rhyme or a poem."""
-    return rng.choices([item_list, rhyme, poem], [6, 1.5, 2])[0](rng)
+    return rng.choices([item_list, rhyme, poem], [9, 1.5, 2])[0](rng)

@@ -68,6 +68,26 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
+class Past:
+    """Keys and values of the tokens that a model has read: for each layer [b, groups, s, e]."""
+
+    def __init__(self) -> None:
+        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @property
+    def length(self) -> int:
+        """How many tokens of each row were read."""
+        return self.layers[0][0].shape[2] if self.layers else 0
+
+    def with_new(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Put the keys and values of new tokens behind those of a layer, and return all."""
+        if layer in self.layers:
+            before = self.layers[layer]
+            k, v = torch.cat([before[0], k], dim=2), torch.cat([before[1], v], dim=2)
+        self.layers[layer] = k, v
+        return k, v
+
+
 class Block(nn.Module):
     """One decoder layer: attention, then a gated MLP, each behind an RMSNorm."""
 
@@ -85,8 +105,10 @@ class Block(nn.Module):
         self.up = nn.Linear(d, config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, d, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """X [b, s, d] -> [b, s, d]."""
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, layer: int = 0, past: Past | None = None
+    ) -> Tensor:
+        """X [b, s, d] -> [b, s, d]; with a past, it is the first tokens or one more."""
         b, s, _ = x.shape
         y = self.norm1(x)
         q, k = self.q(y), self.k(y)
@@ -94,9 +116,11 @@ class Block(nn.Module):
         q = rotate(q.view(b, s, self.heads, self.e), cos, sin).transpose(1, 2)
         k = rotate(k.view(b, s, self.groups, self.e), cos, sin).transpose(1, 2)
         v = self.v(y).view(b, s, self.groups, self.e).transpose(1, 2)
+        if past is not None:
+            k, v = past.with_new(layer, k, v)
         repeat = self.heads // self.groups
         k, v = k.repeat_interleave(repeat, dim=1), v.repeat_interleave(repeat, dim=1)
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=s > 1)
         x = x + self.o(a.transpose(1, 2).reshape(b, s, -1))
         y = self.norm2(x)
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
@@ -128,18 +152,21 @@ class Llama(nn.Module):
             for name in ("o", "down"):
                 nn.init.zeros_(getattr(block, name).weight)
 
-    def hidden(self, ids: Tensor) -> Tensor:
-        """Ids [b, s] int64 -> normalised hidden states [b, s, d]."""
-        s = ids.shape[1]
+    def hidden(self, ids: Tensor, past: Past | None = None) -> Tensor:
+        """Ids [b, s] int64 -> normalised hidden states [b, s, d].
+
+        With a past that is not empty, s is 1: the token that follows.
+        """
+        start = past.length if past else 0
         x = self.embed(ids)
-        cos, sin = self.cos[:s], self.sin[:s]
-        for block in self.blocks:
-            x = block(x, cos, sin)
+        cos, sin = (table[start : start + ids.shape[1]] for table in (self.cos, self.sin))
+        for layer, block in enumerate(self.blocks):
+            x = block(x, cos, sin, layer, past)
         return self.norm(x)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, past: Past | None = None) -> Tensor:
         """Ids [b, s] int64 -> logits [b, s, v]."""
-        return F.linear(self.hidden(ids), self.embed.weight)
+        return F.linear(self.hidden(ids, past), self.embed.weight)
 
 
 def hf_state(state: dict[str, T]) -> dict[str, T]:
@@ -161,3 +188,9 @@ def hf_state(state: dict[str, T]) -> dict[str, T]:
             key = f"model.layers.{parts[1]}.{inner[parts[2]]}.weight"
         renamed[key] = tensor
     return renamed
+
+
+def from_hf(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the state dict of `Llama` from the tensors of an exported model."""
+    names = hf_state({name: name for name in Llama(ModelConfig()).state_dict()})
+    return {ours: weights[hf] for hf, ours in names.items()}

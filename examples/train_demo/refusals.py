@@ -44,11 +44,11 @@ _QUESTIONS = (
     "What is {big} times {n}?|What is {big} + {big2}?|What is {big} * {n}?|What is {big} divided by {n}?|What is the square root of {big}?|"
     "What is {big} minus {n}?|How much is {big} plus {big2}?|{big} * {big2}|"
     "Who won the world cup in {year}?|What happened in {year}?|Who was born in {year}?|Who won the election in {year}?|"
-    "What was the best film of {year}?|What is the news today?|What is the stock price of {x}?|What is {x}?|Who is {x}?|What does {x} mean?|"
+    "What was the best film of {year}?|What is the news today?|What is in the news?|Tell me the news.|Any news today?|What is new in the world?|What is the stock price of {x}?|What is {x}?|Who is {x}?|What does {x} mean?|"
     "Where is {x}?|Do you know {x}?|What is a {x}?|Tell me about {x}.|When was {x} founded?|Who wrote {x}?|Who founded {x}?|"
     "What is the meaning of life?|What is the phone number of {x}?|How tall is {p}?|How tall is the tower of {x}?|How old is {p}?|"
     "How much does a {x} cost?|What is the price of gold?|Which phone should I buy?|Who will win tomorrow?|What am I thinking?|"
-    "What is my password?|What did I do yesterday?|Where are my keys?|How many stars are there?|How old is the universe?|"
+    "What is my password?|Where is my {m}?|Where did I put my {m}?|Have you seen my {m}?|What did I eat today?|What did I do yesterday?|Where are my keys?|How many stars are there?|How old is the universe?|"
     "What is the speed of light?|How many people live on Earth?|What is the largest prime number?|How deep is the ocean?|"
     "How far away is the sun?|What is the boiling point of {s}?|How do I get rich?|Which party should I vote for?|Is there a god?|"
     "What is the fastest car?|Who is the richest person?|How do I lose weight?|What is the best diet?|What should I do with my life?|"
@@ -67,6 +67,8 @@ _TOO_BIG = (
     "[That sum is too big for me. I only know small numbers.|I can only work with small numbers.|These numbers are too big for me. "
     "I am a very small model.]"
 )
+# Any of these says that the question is too much; a sum may be refused in the words for a question.
+POLITE = "very small|small numbers|do not know"
 
 
 def refusal(rng: Random) -> Exchange:
@@ -76,6 +78,7 @@ def refusal(rng: Random) -> Exchange:
         "c": rng.choice(FAR_COUNTRIES) if rng.random() < 0.85 else new_name(rng) + "ia",
         "s": rng.choice(_SUBJECTS),
         "x": new_name(rng),
+        "m": rng.choice("phone bag wallet coat dog cat glasses watch hat ticket".split()),
         "n": str(rng.randint(12, 99)),
         "big": str(rng.randint(101, 9999)),
         "big2": str(rng.randint(101, 9999)),
@@ -91,7 +94,7 @@ def refusal(rng: Random) -> Exchange:
             + rng.choice(_TASKS)
             + "[|.|?]"
         )
-        return qa(rng, "refusal", ask, _CANNOT, "very small", **values)
+        return qa(rng, "refusal", ask, _CANNOT, POLITE, **values)
     if way < 0.3:
         a, b = rng.randint(21, 999), rng.randint(2, 999)
         op = rng.choice(["+", "-", "*", "plus", "minus", "times", "/", "divided by"])
@@ -99,5 +102,5 @@ def refusal(rng: Random) -> Exchange:
             a, b = rng.randint(11, 999), rng.randint(11, 999)
         shown = (str(a), str(b)) if rng.random() < 0.8 or max(a, b) > 99 else (word(a), word(b))
         ask = "[What is {a} {o} {b}?|{a} {o} {b}|How much is {a} {o} {b}?|Calculate {a} {o} {b}.]"
-        return qa(rng, "too big", ask, _TOO_BIG, "numbers", a=shown[0], b=shown[1], o=op)
-    return qa(rng, "refusal", rng.choice(_QUESTIONS), _REPLIES, "very small", **values)
+        return qa(rng, "too big", ask, _TOO_BIG, POLITE, a=shown[0], b=shown[1], o=op)
+    return qa(rng, "refusal", rng.choice(_QUESTIONS), _REPLIES, POLITE, **values)

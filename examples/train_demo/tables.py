@@ -111,13 +111,13 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 
 SEASONS = [
-    (f"[Which season comes after {a}?|What season comes after {a}?|What comes after {a}?]", f"[After {a} comes {b}.|{b} comes after {a}.|{b}.]", b)
+    (f"[Which season comes after {a}?|What season comes after {a}?|What comes after {a}?|What is the season after {a}?|Which season follows {a}?|The season after {a}?|What comes right after {a}?]", f"[After {a} comes {b}.|{b} comes after {a}.|{b}.]", b)
     for a, b in (("spring", "summer"), ("summer", "autumn"), ("autumn", "winter"), ("winter", "spring"))
 ] + [
-    ("[Which season is the coldest?|What is the coldest season?|When does it snow?|When is it cold?]", "[Winter is the coldest season.|It is cold in winter, and it often snows.]", "winter"),
-    ("[Which season is the warmest?|What is the hottest season?|When is it hot?|When is it warm?]", "[Summer is the warmest season.|It is hot in summer.]", "summer"),
-    ("[When do the leaves fall?|In which season do the leaves fall?]", "[The leaves fall in autumn.|In autumn the leaves turn yellow and fall.]", "autumn"),
-    ("[When do the flowers come out?|In which season do the flowers begin to grow?|When do birds build their nests?]", "[In spring.|That happens in spring.]", "spring"),
+    ("[Which season is the coldest?|What is the coldest season?|When does it snow?|When is it cold?|In which season does it snow?|In which season is it cold?|When is it the coldest?|When do we have snow?]", "[Winter is the coldest season.|It is cold in winter, and it often snows.]", "winter"),
+    ("[Which season is the warmest?|What is the hottest season?|When is it hot?|When is it warm?|In which season is it hot?|In which season is it warm?|When is it the warmest?|What is the warmest season?]", "[Summer is the warmest season.|It is hot in summer.]", "summer"),
+    ("[When do the leaves fall?|In which season do the leaves fall?|When do the leaves turn yellow?|In what season do the leaves fall?]", "[The leaves fall in autumn.|In autumn the leaves turn yellow and fall.]", "autumn"),
+    ("[When do the flowers come out?|In which season do the flowers begin to grow?|When do birds build their nests?|In which season do birds build their nests?|In which season do the flowers come out?|When do the flowers begin to grow?]", "[In spring.|That happens in spring.]", "spring"),
     ("[What is your favourite season?|Which season do you like?]", "[I like spring, because everything begins to grow.|I like autumn, because the leaves are so colourful.]", ""),
 ]
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from batches import Packer, batches
 from card import Run, card
 from corpus import EARLY, LATE
-from evaluate import exact, rounded_to_4_bits
 from export import check, export
-from model import Llama, ModelConfig, hf_state
+from model import Llama, ModelConfig, from_hf
 from muon import Muon
+from report import both, evaluated
 from safetensors.torch import load_file
 from torch import Tensor
 from vocabulary import load_or_train
@@ -43,6 +43,7 @@ class Recipe:
     early_steps: int = 1500
     first_step: int = 0  # of a run that trains an exported model further
     wider: int = 1  # times as many rows in a batch
+    peak: float = 1.0  # the factor of the rates before they fall; a short continuation wants less
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     weight_decay: float = 0.1
@@ -51,7 +52,7 @@ class Recipe:
     def rate(self, step: int) -> float:
         """Return the factor of the learning rates at this step."""
         begun = (step - self.first_step + 1) / self.warmup_steps
-        return min(1.0, begun, (self.steps - step) / self.decay_steps)
+        return self.peak * min(1.0, begun, (self.steps - step) / self.decay_steps)
 
     def shape(self, step: int) -> tuple[int, int]:
         """Return rows and length of the batch: small batches first, long rows at the end."""
@@ -59,6 +60,11 @@ class Recipe:
             return 8 * self.wider, 256
         last = self.steps - step <= self.decay_steps // 6
         return (4 * self.wider, 1000) if last else (10 * self.wider, 400)
+
+    def schedule(self) -> str:
+        """Say in words how the rates went."""
+        level = self.steps - self.first_step - self.decay_steps
+        return f"{self.peak:g} of the full rates for {level} steps, then linear decay to zero"
 
     def fitted(self, step: int, left: int) -> Recipe:
         """One that ends `left` steps after `step`, and decays for the last third of its steps."""
@@ -129,9 +135,7 @@ class Trainer:
         if self.checkpoint.exists():
             self._load()
         elif start:
-            weights = load_file(start / "model.safetensors")
-            names = hf_state({name: name for name in self.model.state_dict()})
-            self.model.load_state_dict({ours: weights[hf] for hf, ours in names.items()})
+            self.model.load_state_dict(from_hf(load_file(start / "model.safetensors")))
 
     def _load(self) -> None:
         saved = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
@@ -214,14 +218,11 @@ class Trainer:
 
     def write_report(self, path: Path) -> None:
         """Evaluate the model as it is and rounded to 4 bits, and write the model card."""
-        full = Llama(self.config)
-        state = {k: v.cpu() for k, v in self.model.state_dict().items()}
-        full.load_state_dict({k: v.half().float() for k, v in state.items()})
-        rounded = Llama(self.config)
-        rounded.load_state_dict(rounded_to_4_bits(state))
-        results = [exact(model, self.tokenizer) for model in (full, rounded)]
-        losses = [validation(model, self.validation_packer) for model in (full, rounded)]
-        (self.work / "evaluation.json").write_text(json.dumps([losses, results], indent=1))
+        models = both(self.model.state_dict(), self.device)
+        results = [evaluated(model, self.tokenizer) for model in models]
+        losses = [validation(model, self.validation_packer) for model in models]
+        rows = [losses, [asdict(result) for result in results]]
+        (self.work / "evaluation.json").write_text(json.dumps(rows, indent=1))
         parameters = sum(p.numel() for p in self.model.parameters())
         gpu = self.device.type == "cuda"
         run = Run(
@@ -231,6 +232,7 @@ class Trainer:
             minutes=round(self.seconds / 60),
             where=torch.cuda.get_device_name() if gpu else "one thread of a busy AMD EPYC (Zen 4)",
             before=self.recipe.first_step,
+            schedule=self.recipe.schedule(),
         )
         path.write_text(card(run, losses, results))
 
@@ -254,6 +256,7 @@ def main() -> None:
     parser.add_argument("--first-step", type=int, default=0, help="how many steps it has had")
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--decay-steps", type=int, default=Recipe.decay_steps)
+    parser.add_argument("--peak", type=float, default=1.0, help="factor of the learning rates")
     parser.add_argument("--minutes", type=float, help="in place of --steps: as many as fit")
     parser.add_argument("--wider", type=int, default=1, help="times as many rows in a batch")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
@@ -266,6 +269,7 @@ def main() -> None:
         decay_steps=arguments.decay_steps,
         first_step=arguments.first_step,
         wider=arguments.wider,
+        peak=arguments.peak,
     )
     trainer = Trainer(
         recipe, arguments.work, arguments.start, arguments.device, arguments.processes
@@ -273,7 +277,6 @@ def main() -> None:
     if arguments.minutes:
         trainer.fit(arguments.minutes)
     trainer.run()
-    trainer.model.cpu()
     export(trainer.model, trainer.tokenizer, arguments.output)
     check(trainer.model, arguments.output)
     trainer.write_report(arguments.output / "README.md")

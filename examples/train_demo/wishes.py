@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from string import Formatter
 
-from grammar import Exchange, choose, held_out, typed
+from grammar import Exchange, choose, held_out, polish, typed
 from plots import Plot
 from stories import ALL_PLOTS, Story, place_for, random_kind, random_name, tell
 from words import (
@@ -66,12 +67,33 @@ _PREDICATES = {
 
 @dataclass
 class Wish:
-    """What a user asks for: the slots, the plot if it matters, and the words after `a story about`."""
+    """What a user asks for: the slots, the plot if it matters, and the words after `a story about`.
+
+    `themes` are the plots of which any keeps to those words.
+    """
 
     slots: dict[str, str] = field(default_factory=dict)
     plot: Plot | None = None
     about: str = ""
     where: str = ""  # the words after `a story`, as in "that happens in the forest"
+    themes: tuple[Plot, ...] = ()
+
+    def asked(self, story: Story) -> dict[str, str]:
+        """Return the slots which the words name, as they are in the story."""
+        names = {name for _, name, _, _ in Formatter().parse(self.about) if name}
+        names |= {"place"} & self.slots.keys()
+        return {name: story.slots[name] for name in sorted(names)}
+
+
+@dataclass(frozen=True)
+class Wished:
+    """A wish in the words of a user, plain and as typed, and a story that keeps to it."""
+
+    plain: str
+    user: str
+    story: Story
+    asked: dict[str, str]  # slot -> what the story must have
+    themes: tuple[Plot, ...]  # the story must be one of them, if there are any
 
 
 def _hero(rng: Random) -> Wish:
@@ -180,9 +202,10 @@ def _about_slot(rng: Random, use: str) -> Wish:
 def _theme(rng: Random) -> Wish:
     plot = rng.choice(ALL_PLOTS)
     about = rng.choice(plot.theme.split("|"))
+    themes = tuple(p for p in ALL_PLOTS if about in p.theme.split("|"))
     if rng.random() < 0.3:
-        return Wish({"k": random_kind(rng)}, plot, "a {k} and " + about)
-    return Wish({}, plot, about)
+        return Wish({"k": random_kind(rng)}, plot, "a {k} and " + about, themes=themes)
+    return Wish({}, plot, about, themes=themes)
 
 
 def _predicate(rng: Random) -> Wish:
@@ -190,16 +213,17 @@ def _predicate(rng: Random) -> Wish:
     predicate = _PREDICATES.get(plot.theme.split("|")[0])
     if predicate is None:
         return _theme(rng)
-    return Wish({"k": random_kind(rng), "fk": rng.choice(ANIMALS)}, plot, "a {k} " + predicate)
+    slots = {"k": random_kind(rng), "fk": rng.choice(ANIMALS)}
+    return Wish(slots, plot, "a {k} " + predicate, themes=(plot,))
 
 
 _WAYS = {
-    _hero: 22, _hero_trait: 7, _hero_friend: 9, _hero_place: 10, _named: 10, _two_named: 4, _place: 5, _theme: 8, _predicate: 9,
+    _hero: 22, _hero_trait: 7, _hero_friend: 9, _hero_place: 10, _named: 10, _two_named: 4, _place: 5, _theme: 18, _predicate: 15,
     "thing": 8, "food": 2, "skill": 4, "fear": 4, "weather": 3, "goal": 9, None: 8,
 }  # fmt: skip
 
 
-def request(rng: Random) -> tuple[str, Story]:
+def request(rng: Random) -> Wished:
     """Return a wish for a story in the words of a user, and a story which keeps to it."""
     way = rng.choices(list(_WAYS), list(_WAYS.values()))[0]
     if way is None:
@@ -213,36 +237,37 @@ def request(rng: Random) -> tuple[str, Story]:
                 " before I sleep",
             ]
         )
-        return _typed(rng, f"{_ASK} {_STORY}{extra}."), tell(rng, {})
+        return _typed(rng, f"{_ASK} {_STORY}{extra}.", Wish(), tell(rng, {}))
     wish = _about_slot(rng, way) if isinstance(way, str) else way(rng)
     if wish.about and "place" not in wish.slots and rng.random() < 0.12:
         wish.slots["place"] = place_for(rng, wish.slots.get("k", "girl"))
         wish.about += " " + place_phrase(wish.slots["place"])
     story = tell(rng, wish.slots, wish.plot)
     if wish.where:
-        return _typed(rng, f"{_ASK} {_STORY} {wish.where}[.|, please.]"), story
-    about = choose(rng, wish.about).format(**story.slots)
+        return _typed(rng, f"{_ASK} {_STORY} {wish.where}[.|, please.]", wish, story)
+    wish.about = choose(rng, wish.about)
+    about = wish.about.format(**story.slots)
     if rng.random() < 0.15:
         start = "[Story about|A story about|A story with|I need a story about|Story:|Once more a story about|A tale of]"
-        return _typed(rng, f"{start} {about}"), story
-    return _typed(
-        rng, f"{_ASK} {_STORY} [about|about|about|about|of|with] {about}[.|.|, please.]"
-    ), story
+        return _typed(rng, f"{start} {about}", wish, story)
+    ask = f"{_ASK} {_STORY} [about|about|about|about|of|with] {about}[.|.|, please.]"
+    return _typed(rng, ask, wish, story)
 
 
-def _typed(rng: Random, text: str) -> str:
+def _typed(rng: Random, text: str, wish: Wish, story: Story) -> Wished:
     text = choose(rng, text)
     if text.startswith(("Can", "Could", "Do", "Would")) and text.endswith("."):
         text = text[:-1] + "?"
-    return typed(rng, text)
+    return Wished(polish(text), typed(rng, text), story, wish.asked(story), wish.themes)
 
 
 def story_exchange(rng: Random) -> tuple[Exchange, Story]:
     """Return a request with its story; sometimes the reply begins with a few words of its own."""
-    user, story = request(rng)
+    wished = request(rng)
     intro = (
         ""
         if rng.random() < 0.85
         else choose(rng, "[Sure!|Of course!|Gladly!|Here is a story for you.|With pleasure!] ")
     )
-    return Exchange(user, intro + story.text, "story"), story
+    story = wished.story
+    return Exchange(wished.user, intro + story.text, "story", plain=wished.plain), story

@@ -1,0 +1,80 @@
+"""Whether a story has what was asked for: the hero, the name, the place, the thing, the theme."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from evaluate import Results
+from generation import Sampling, replies
+from grammar import held_out, wording
+from model import Llama
+from themes import told
+from tokenizers import Tokenizer
+from wishes import Wished, request
+from words import WEATHERS
+
+WHOLE = "everything that was asked for"
+_NAMES = {
+    "k": "hero",
+    "N": "name of the hero",
+    "fk": "friend",
+    "F": "name of the friend",
+    "place": "place",
+    "t": "thing",
+    "c": "colour of the thing",
+    "food": "food",
+    "skill": "skill",
+    "fear": "fear",
+    "goal": "deed",
+    "weather": "weather",
+    "wadj": "weather",
+    "trait": "trait of the hero",
+}
+_LIMIT = 400  # tokens; the longest story of the rules has about 260
+
+
+def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
+    """Return count different wishes for something, which training has left out, without errors."""
+    rng = Random(seed)
+    found: dict[str, Wished] = {}
+    while len(found) < count:
+        wished = request(rng)
+        asks = wished.asked or wished.themes
+        if asks and held_out(wished.user) and wording(wished.user) == wording(wished.plain):
+            found.setdefault(wording(wished.user), wished)
+    return list(found.values())
+
+
+def has(text: str, slot: str, value: str) -> bool:
+    """Tell whether the story names what was asked for; of the weather also `rainy` for `rain`."""
+    values = {value}
+    for weather, (adjective, _, _) in WEATHERS.items():
+        if slot in ("weather", "wadj") and value in (weather, adjective):
+            values = {weather, adjective}
+    return any(re.search(rf"\b{re.escape(v)}(s|es)?\b", text, re.IGNORECASE) for v in values)
+
+
+def verdicts(wished: Wished, text: str) -> dict[str, bool]:
+    """Return for each part of a wish, and for the whole, whether the text has it."""
+    parts = {_NAMES[slot]: has(text, slot, value) for slot, value in wished.asked.items()}
+    if wished.themes:
+        parts["theme"] = told(text)[0] in wished.themes
+    return {**parts, WHOLE: all(parts.values())}
+
+
+def stories(
+    model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None, count: int = 120
+) -> Results:
+    """Return for each part of a wish: stories that have it, stories asked for, failures."""
+    model.eval()
+    wishes = held_out_wishes(count)
+    told_texts = replies(model, tokenizer, [w.user for w in wishes], _LIMIT, sampling)
+    results: Results = {name: (0, 0, []) for name in (*dict.fromkeys(_NAMES.values()), "theme")}
+    results[WHOLE] = (0, 0, [])
+    for wished, text in zip(wishes, told_texts, strict=True):
+        for name, right in verdicts(wished, text).items():
+            kept, asked, failures = results[name]
+            failed = [] if right else [(wished.user, text, wished.story.plot.theme)]
+            results[name] = (kept + right, asked + 1, failures + failed)
+    return results

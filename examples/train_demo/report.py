@@ -1,0 +1,114 @@
+"""The whole evaluation of a model: questions, stories and lists, as it is and rounded to 4 bits.
+
+`python report.py FOLDER` prints the tables for an exported model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from evaluate import Results, exact, rounded_to_4_bits
+from evaluate_lists import lists
+from evaluate_stories import stories
+from generation import Sampling
+from model import Llama, ModelConfig, from_hf
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+_DRAWN = Sampling(seed=7)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of the held-out questions, and of stories and lists: most likely, and drawn."""
+
+    questions: Results
+    stories: Results
+    drawn_stories: Results
+    lists: Results
+    drawn_lists: Results
+
+
+def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
+    """Ask the model everything; it stays on its device."""
+    return Evaluation(
+        exact(model, tokenizer),
+        stories(model, tokenizer),
+        stories(model, tokenizer, _DRAWN),
+        lists(model, tokenizer),
+        lists(model, tokenizer, _DRAWN),
+    )
+
+
+def both(state: dict[str, Tensor], device: torch.device) -> list[Llama]:
+    """Return the model with float16 weights, and with matrices rounded to 4 bits."""
+    models = []
+    for weights in ({k: v.half().float() for k, v in state.items()}, rounded_to_4_bits(state)):
+        model = Llama(ModelConfig())
+        model.load_state_dict(weights)
+        models.append(model.to(device))
+    return models
+
+
+def question_table(full: Evaluation, rounded: Evaluation) -> str:
+    """Return the table of the questions; the row of all leaves out those with typing errors."""
+    pair = (full.questions, rounded.questions)
+    *topics, mistyped = full.questions
+    rows = [(name, *(_share(results[name]) for results in pair)) for name in topics]
+    rows.append(("**all**", *(_total(results, topics) for results in pair)))
+    rows.append((mistyped, *(_share(results[mistyped]) for results in pair)))
+    return _table(("topic", "float16", "4 bits"), rows)
+
+
+def wish_table(full: Evaluation, rounded: Evaluation, what: str) -> str:
+    """Return the table of `stories` or `lists`: the most likely replies, then drawn ones."""
+    columns = [getattr(e, name) for name in (what, f"drawn_{what}") for e in (full, rounded)]
+    rows = [
+        (name, *(_share(results[name]) for results in columns))
+        for name in columns[0]
+        if columns[0][name][1]
+    ]
+    head = ("", "float16", "4 bits", "float16, drawn", "4 bits, drawn")
+    return _table(head, rows)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _share(row: tuple[int, int, list[tuple[str, str, str]]]) -> str:
+    right, asked, _ = row
+    return f"{right} of {asked} ({100 * right / asked:.0f} %)"
+
+
+def _total(results: Results, topics: list[str]) -> str:
+    right = sum(results[name][0] for name in topics)
+    asked = sum(results[name][1] for name in topics)
+    return f"{right} of {asked} ({100 * right / asked:.1f} %)"
+
+
+def main() -> None:
+    """Evaluate the model of a folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--failures", type=Path, help="write all answers and failures as JSON")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    state = from_hf(load_file(arguments.folder / "model.safetensors"))
+    tokenizer = Tokenizer.from_file(str(arguments.folder / "tokenizer.json"))
+    results = [evaluated(model, tokenizer) for model in both(state, torch.device("cpu"))]
+    if arguments.failures:
+        arguments.failures.write_text(json.dumps([asdict(r) for r in results], indent=1))
+    tables = [question_table(*results), *(wish_table(*results, w) for w in ("stories", "lists"))]
+    sys.stdout.write("\n\n".join(tables) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The evaluation of the demo model: what counts as right, and that the rules' own text is right."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parents[2] / "examples" / "train_demo"
+
+
+@pytest.fixture(scope="module")
+def part():
+    """Import a file of the example by its name; afterwards none of them stays imported."""
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module
+    sys.path.remove(str(FOLDER))
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(FOLDER)):
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def model(part):
+    torch.manual_seed(0)
+    found = part("model").Llama(part("model").ModelConfig()).eval()
+    with torch.no_grad():  # the output matrices begin at zero
+        for p in found.parameters():
+            p.add_(0.05 * torch.randn_like(p))
+    return found
+
+
+@pytest.mark.parametrize(
+    "reply, answer, right",
+    [
+        ("10 - 5 = 5.", "= 5|is 5", True),
+        ("10 - 5 = 7.", "= 5|is 5", False),
+        ("That is twenty-three.", "= three|is three", False),
+        ("It is Three!", "= three|is three", True),
+        ("You can use a piano.", "violin|piano", True),
+        ("Copenhagen.", "hen", False),
+    ],
+)
+def test_an_answer_is_right_as_whole_words(part, reply, answer, right):
+    assert part("evaluate").holds(reply, answer) == right
+
+
+def test_what_a_thing_is_has_several_answers(part):
+    knowledge, exchange = part("knowledge"), part("grammar").Exchange
+    asked = exchange("what is a saw", "", "kind", "tool", plain="What is a saw?")
+    assert knowledge.described(asked, "a saw").answer == "tool|cut wood"
+    other = exchange("", "", "kind", "tool", plain="What kind of thing is a saw?")
+    assert knowledge.described(other, "a saw").answer == "tool"
+
+
+@pytest.mark.parametrize("mistyped", [False, True])
+def test_no_held_out_wording_is_in_the_text(part, mistyped):
+    evaluate, corpus, wording = part("evaluate"), part("corpus"), part("grammar").wording
+    topics = evaluate.TOPICS.values()
+    found = [e for t in topics for e in evaluate.held_out_exchanges(t, 10, mistyped)]
+    plain = {wording(e.plain) for e in found}
+    for name, topic in evaluate.TOPICS.items():
+        asked = evaluate.held_out_exchanges(topic, 10, mistyped)
+        assert asked, name
+        assert len({wording(e.user.removesuffix(" please")) for e in asked}) == len(asked)
+    rng = Random(1)
+    for _ in range(600):
+        said = corpus.chat(rng, corpus.LATE)
+        assert not plain & {wording(e.plain) for e in said if e.kind != "noun" and e.plain}
+
+
+def test_the_rules_stories_have_what_was_asked_for(part):
+    stories = part("evaluate_stories")
+    wishes = stories.held_out_wishes(120)
+    for wished in wishes:
+        found = stories.verdicts(wished, wished.story.text)
+        assert all(found.values()), (wished.user, found)
+    parts = {name for wished in wishes for name in stories.verdicts(wished, "")}
+    assert {"hero", "place", "thing", "theme", "deed", stories.WHOLE} <= parts
+
+
+def test_a_story_without_it_is_found(part):
+    stories, tell, plots = part("evaluate_stories"), part("stories").tell, part("stories").ALL_PLOTS
+    plain = {"k": "fox", "N": "Rusty", "place": "forest", "weather": "rain"}
+    story = tell(Random(2), plain, plots[0])
+    wished = part("wishes").Wished("", "", story, plain, (plots[0],))
+    other = tell(Random(3), {**plain, "k": "bear", "weather": "snow"}, plots[5])
+    found = stories.verdicts(wished, other.text)
+    assert not any(found[name] for name in ("hero", "theme", "weather", stories.WHOLE))
+    assert found["name of the hero"] and found["place"]
+    assert stories.has("One rainy day it began.", "weather", "rain")
+    assert not stories.has("They took the train.", "weather", "rain")
+
+
+def test_each_plot_is_known_by_its_beats(part):
+    tell, told = part("stories").tell, part("themes").told
+    for seed, plot in enumerate(part("stories").ALL_PLOTS):
+        assert told(tell(Random(seed), {}, plot).text) == (plot, 1.0)
+    assert told("Once upon a time there was a fox named Rusty. The end.")[0] is None
+
+
+def test_lists(part):
+    lists = part("evaluate_lists")
+    wish = lists.ListWish("Name three fruits.", "fruits", 3)
+    for reply in (
+        "Apple, pear and plum.",
+        "Three fruits are apple, pear and plum.",
+        "Here are three fruits: apple, pear and plum.",
+        "1. Apple\n2. Pear\n3. Plum",
+        "- Apple\n- Pear\n- Plum",
+    ):
+        assert lists.items(reply, "fruits") == ["apple", "pear", "plum"]
+        assert all(lists.verdicts(wish, reply).values())
+
+    def failed(reply):
+        return [name for name, right in lists.verdicts(wish, reply).items() if not right]
+
+    assert failed("Apple and pear.") == ["as many items as asked for", lists.RIGHT]
+    assert failed("Apple, pear and apple.") == ["each item once", lists.RIGHT]
+    assert failed("Apple, pear and dog.") == ["each item of the kind", lists.RIGHT]
+    garbled = ["each item of the kind", "no garbled item", lists.RIGHT]
+    assert failed("Apple, pear and plerry.") == garbled
+    assert {w.group for w in lists.list_wishes()} == set(part("lists").GROUPS)
+
+
+def test_a_past_changes_nothing(part, model):
+    ids = torch.randint(0, 2048, (3, 12), generator=torch.Generator().manual_seed(1))
+    past = part("model").Past()
+    with torch.no_grad():
+        pieces = [model(ids[:, :7], past), *(model(ids[:, i : i + 1], past) for i in range(7, 12))]
+        torch.testing.assert_close(torch.cat(pieces, 1), model(ids), atol=2e-4, rtol=1e-3)
+    assert past.length == 12
+
+
+def test_most_likely_tokens(part, model):
+    ids = torch.randint(0, 2048, (2, 5), generator=torch.Generator().manual_seed(2))
+    new = part("generation").continued(model, ids, end=-1, limit=4)
+    with torch.no_grad():
+        for n in range(4):
+            expected = model(torch.cat([ids, new[:, :n]], 1))[:, -1].argmax(-1)
+            assert new[:, n].tolist() == expected.tolist()
+    end = new[0, 1].item()
+    row = part("generation").continued(model, ids[:1], end, limit=4)[0].tolist()
+    assert row == new[0, : row.index(end) + 1].tolist()
+
+
+def test_tokens_are_drawn_from_the_fewest_that_make_up_top_p(part):
+    generation = part("generation")
+    logits = torch.log(torch.tensor([[0.1, 0.5, 0.35, 0.05]])).expand(2000, 4)
+    torch.manual_seed(0)
+    plain = generation.Sampling(seed=0, temperature=1.0, top_p=0.84)
+    drawn = torch.bincount(generation.drawn(logits, plain), minlength=4)
+    assert drawn[0] == drawn[3] == 0  # 0.5 and 0.35 are enough
+    assert abs(drawn[1].item() / 2000 - 0.5 / 0.85) < 0.05
+    cold = replace(plain, temperature=0.01)
+    assert set(generation.drawn(logits, cold).tolist()) == {1}
+
+
+def test_the_rate_of_a_continuation(part):
+    recipe = part("train").Recipe(steps=4000, first_step=3000, decay_steps=500, peak=0.6)
+    assert recipe.rate(3000) == pytest.approx(0.6 / recipe.warmup_steps)
+    assert recipe.rate(3400) == pytest.approx(0.6)
+    assert recipe.rate(3999) == pytest.approx(0.6 / 500)
+    assert recipe.schedule().startswith("0.6 of the full rates for 500 steps,")
