@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import platform
+import re
 import shutil
 import sys
 import time
@@ -98,6 +100,16 @@ def validation(model: Llama, packer: Packer, count: int = 8) -> float:
     made = (packer.batch(step, 8, 512) for step in range(count))
     losses = [masked_loss(model, *(x.to(device) for x in batch)).item() for batch in made]
     return sum(losses) / len(losses)
+
+
+def where(device: torch.device) -> str:
+    """Return what does the work: the GPU, or how many threads of which processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name()
+    file = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)$", file.read_text() if file.exists() else "", re.M)
+    threads = torch.get_num_threads()
+    return f"{threads} thread{'s' * (threads > 1)} of {names[0] if names else platform.machine()}"
 
 
 class Trainer:
@@ -224,13 +236,12 @@ class Trainer:
         rows = [losses, [asdict(result) for result in results]]
         (self.work / "evaluation.json").write_text(json.dumps(rows, indent=1))
         parameters = sum(p.numel() for p in self.model.parameters())
-        gpu = self.device.type == "cuda"
         run = Run(
             parameters=parameters,
             steps=self.step - self.recipe.first_step,
             tokens=self.tokens,
             minutes=round(self.seconds / 60),
-            where=torch.cuda.get_device_name() if gpu else "one thread of a busy AMD EPYC (Zen 4)",
+            where=where(self.device),
             before=self.recipe.first_step,
             schedule=self.recipe.schedule(),
         )
