@@ -33,7 +33,7 @@ All text was made by the rules in `examples/train_demo` from a seed: templates, 
 - Training: {steps} steps, {tokens} million tokens, every text seen once; {minutes} minutes on {where}, bfloat16 matrix products with float32 weights.{before}
 - Optimizer: Muon for the matrices, AdamW for the embedding and the norms; {schedule}.
 - Loss: only what the assistant says, and plain stories.
-- To make it again: `python examples/train_demo/train.py`.
+- To make one like it: `python examples/train_demo/train.py`.
 
 ## How well it works
 
@@ -53,9 +53,9 @@ Lists ("Name four fruits."), one wish for each kind and each number of items; a 
 
 ## What it can and cannot do
 
-It tells short stories with the hero, the name and the place that you ask for, and answers questions about them. It counts, adds and subtracts up to 20, multiplies up to 10, and knows a few dozen capitals, opposites, animals, colours and words of its trade. It remembers a name that you tell it.
+It tells short stories with the hero and mostly with the name and the place that you ask for, and answers questions about them. It counts, adds and subtracts up to 20, multiplies up to 10, and knows a few dozen capitals, opposites, animals, colours and words of its trade. It remembers a name that you tell it.
 
-It knows nothing else. It is meant to say so ("I am a very small model and do not know that"), but it may also give a wrong answer in a firm voice. Its stories often miss the topic ("about friendship", "who is afraid of the dark"), mix up he and she, and repeat a few plots, above all in greedy decoding: use the temperature of 0.7 that `generation_config.json` has. Lists may name a thing twice. It understands no language but English. Do not use it for anything that matters.
+It knows nothing else. It is meant to say so ("I am a very small model and do not know that"), but it may also give a wrong answer in a firm voice. Its stories seldom keep to a theme ("about friendship", "who cannot sleep"), mix up he and she, give two heroes one name, and repeat a few plots, above all in greedy decoding: use the temperature of 0.7 that `generation_config.json` has. Lists have as many items as you ask for, but often name a thing twice. It understands no language but English. Do not use it for anything that matters.
 
 ## Licence
 
@@ -78,8 +78,8 @@ class Run:
 
 # Of the run which made the model that the README's commands start from.
 _FIRST_RUN = (
-    " It went on from a model of {before} steps (the first run: 8.3 million tokens, 65 minutes on the same kind of thread, the full rates "
-    "for 2000 steps and linear decay for 800), whose text had fewer questions about facts."
+    " It went on from a model of {before} steps (the first run: 8.3 million tokens, 65 minutes on a thread of an AMD EPYC, the full rates for 2000 "
+    "steps and linear decay for 800), whose text had fewer questions about facts."
 )
 
 
