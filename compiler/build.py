@@ -84,6 +84,7 @@ class Library:
     metadata: dict[str, Any]
     workspace: int  # bytes of intermediate tensors of a step
     largest_tensor: int  # of these, bytes
+    asked_shared_bytes: int  # the most that a block asks for where it is launched; 0: none asks
     sources: dict[str, str]  # what the device's code was made of, by suffix of a file: "cu", "cl"
 
 
@@ -164,19 +165,28 @@ def build_library(
                 require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
-    workspace = largest = 0
+    workspace = largest = asked = 0
 
     def seen(phase: str, mod: IRModule) -> None:
-        nonlocal workspace, largest
+        nonlocal workspace, largest, asked
         if phase == "schedule":
-            require_limits(mod, target)
+            asked = require_limits(mod, target)
         if phase == "link":
-            made = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
-            storage = _storage(mod, program.entries + made)
+            own = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
+            storage = _storage(mod, program.entries + own)
             workspace, largest = sum(storage.elements()), max(storage, default=0)
-            if made:  # a step may be under way while the one before is read: two results
+            if own:  # a step may be under way while the one before is read: two results
                 workspace += 4 * deployment.logit_rows * vocab_size
         on_phase(phase, mod)
+
+    def made(sources: dict[str, str]) -> Library:
+        return Library(
+            metadata=metadata,
+            workspace=workspace,
+            largest_tensor=largest,
+            asked_shared_bytes=asked,
+            sources=sources,
+        )
 
     with ExitStack() as stack:
         if target.toolchain and out:
@@ -185,9 +195,7 @@ def build_library(
         stack.enter_context(device)
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if out is None:
-            return Library(
-                metadata=metadata, workspace=workspace, largest_tensor=largest, sources={}
-            )
+            return made({})
         if symbols:  # TVM cannot read an empty one back; it is what system_lib alone means
             mod = mod.with_attr("system_lib_prefix", symbols)
         with code_generation(device):
@@ -205,7 +213,7 @@ def build_library(
         executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
-    return Library(metadata=metadata, workspace=workspace, largest_tensor=largest, sources=sources)
+    return made(sources)
 
 
 def _linker() -> Tool:

@@ -24,23 +24,29 @@ class Demand:
     asked_bytes: int = 0  # of these, what the launch asks for
 
 
-def require_limits(mod: IRModule, target: TargetPreset) -> None:
+def require_limits(mod: IRModule, target: TargetPreset) -> int:
     """Check every scheduled PrimFunc against the target's limits.
+
+    Returns:
+        The most bytes of shared memory that a launch asks for; 0: none asks.
 
     Raises:
         UsageError: with all kernels that take more than the target's blocks have.
     """
     limits: Mapping[str, Any] = target.device
     if "max_shared_memory_per_block" not in limits:
-        return  # a CPU
+        return 0  # a CPU
     threads = int(limits["max_num_threads"])
     shared = int(limits["max_shared_memory_per_block"])
     most = max(shared, target.asked_shared_bytes)
     problems: list[str] = []
+    asked = 0
     for var, func in mod.functions_items():
         for demand in demands(func.body) if isinstance(func, tirx.PrimFunc) else ():
             if demand.threads > threads:
                 problems.append(f"{var.name_hint}: {demand.threads} threads, not {threads}")
+            if demand.asked_bytes:
+                asked = max(asked, demand.shared_bytes)
             has = most if demand.asked_bytes else shared
             if demand.shared_bytes > has:
                 problems.append(
@@ -53,6 +59,7 @@ def require_limits(mod: IRModule, target: TargetPreset) -> None:
             f"This model's kernels take more than a block of target {target.name} has:\n"
             f"{listing(problems)}\nType: {smaller}--target cpu"
         )
+    return asked
 
 
 def demands(stmt: Any, shared: int = 0, asked: int = 0) -> Iterator[Demand]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm import IRModule
 
+from wherry.cuda_driver import SHARED_MEMORY
 from wherry.targets.device_features import needed
 from wherry.targets.target import TargetPreset
 from wherry.targets.webgpu_buffers import limits_for
@@ -92,6 +93,8 @@ def _record(target: TargetPreset, files: list[Path], built: Library) -> dict[str
         record["device_features"] = needed(record["kind"], built.sources)
     if record["kind"] == "webgpu" and (asked := limits_for(_tensors(built))):
         record["device_limits"] = asked
+    if record["kind"] == "cuda" and built.asked_shared_bytes:
+        record["device_limits"] = {SHARED_MEMORY: built.asked_shared_bytes}
     return record
 
 

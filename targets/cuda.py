@@ -14,8 +14,12 @@ from .variants import CUDA_CODES, chosen
 USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves the others
 THREADS = 1024  # of a block
 SHARED_MEMORY_BYTES = 49152  # that a kernel may declare; more has to be asked for at the launch
-# So much then, on every GPU from sm_80 on (CUDA's table of compute capabilities).
-ASKED_SHARED_BYTES = 99 << 10
+# So much then (CUDA's table of compute capabilities).
+ASKED_SHARED_BYTES = {
+    **dict.fromkeys(("sm_80", "sm_87"), 163 << 10),
+    **dict.fromkeys(("sm_86", "sm_89", "sm_120", "sm_121"), 99 << 10),
+    **dict.fromkeys(("sm_90", "sm_100", "sm_103", "sm_110"), 227 << 10),
+}
 WARP = 32
 WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # that our kernels are written for
 
@@ -27,9 +31,11 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such code.
     """
     codes = USUAL if variant is None else chosen("cuda", variant, CUDA_CODES, several=True)
+    asked = min(ASKED_SHARED_BYTES.get(code, 0) for code in codes)
     limits = GpuLimits(
         threads_per_block=THREADS,
         shared_memory_bytes=SHARED_MEMORY_BYTES,
+        asked_shared_bytes=asked,
         tensor_cores=WITHOUT_TENSOR_CORES.isdisjoint(codes),
     )
     return gpu_preset(
@@ -38,5 +44,5 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "cuda", "arch": codes[0], "thread_warp_size": WARP},
         toolchain=CudaToolchain(codes),
         codes=codes,
-        asked_shared_bytes=ASKED_SHARED_BYTES if limits.tensor_cores else 0,
+        asked_shared_bytes=asked,
     )

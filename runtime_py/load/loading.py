@@ -155,7 +155,7 @@ def native_core(
     kind = device.partition(":")[0]
     open_runtime(kind)
     if kind == "cuda":
-        require_code(manifest.target["codes"])
+        require_code(manifest.target["codes"], manifest.target.get("device_limits", {}))
     library = folder / library_for(manifest)
     packed = pack_dir(manifest)
     try:

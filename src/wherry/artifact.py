@@ -99,8 +99,9 @@ class Manifest:
     # objects, where the library is an archive of them, or made of them: {"format", "symbols" if
     # they find each other in a program: what ffi.SystemLib is called with}; device_features, of
     # targets that are not CPUs: what the device needs beyond the least of its API, ["shader-f16"];
-    # device_limits, of webgpu, likewise: {"maxStorageBufferBindingSize": bytes}; fast_math, if what
-    # compiles the kernels there may add in another order than is written
+    # device_limits, likewise: {"maxStorageBufferBindingSize": bytes} of webgpu,
+    # {"sharedMemPerBlockOptin": bytes} of cuda; fast_math, if what compiles the kernels there may
+    # add in another order than is written
     target: dict[str, Any]
     # {"context", "max_batch", "prefill_chunk", "page_size"}; what older folders lack: "longest",
     # the most that "context" could be, "kv_dtype" and "activations", each one of its _WORDS

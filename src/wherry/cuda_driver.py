@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,10 @@ from wherry.errors import ToolchainError
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 CUDART = "libcudart.so.13"  # what TVM's run time is linked with
-_INTEGRATED, _MAJOR, _MINOR = 18, 75, 76  # CUdevice_attribute
+# The name of a limit in manifests: bytes of shared memory that a block may ask for
+# (cudaDeviceProp).
+SHARED_MEMORY = "sharedMemPerBlockOptin"
+_INTEGRATED, _MAJOR, _MINOR, _SHARED_MEMORY = 18, 75, 76, 97  # CUdevice_attribute
 _RESULTS = {  # CUresult: what people meet
     100: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
     101: "a GPU is not usable",
@@ -36,6 +39,7 @@ class Gpu:
     name: str
     code: str  # of its machine code: "sm_90"
     memory_bytes: int
+    shared_bytes: int  # of shared memory that a block may ask for
     discrete: bool  # has memory of its own
     driver: str  # the newest CUDA that the driver runs: "13.0"
 
@@ -86,6 +90,7 @@ def _gpu(driver: ctypes.CDLL, number: int, cuda: str) -> Gpu:
         name=name.value.decode(errors="replace"),
         code=f"sm_{attribute(_MAJOR)}{attribute(_MINOR)}",
         memory_bytes=size.value,
+        shared_bytes=attribute(_SHARED_MEMORY),
         discrete=not attribute(_INTEGRATED),
         driver=cuda,
     )
@@ -99,18 +104,30 @@ def _check(status: int) -> None:
         )
 
 
-def require_code(codes: list[str]) -> None:
+def require_code(codes: list[str], limits: Mapping[str, int]) -> None:
     """Check that the first GPU runs a library that holds machine code for `codes`.
 
-    It does if it is not older than the oldest of them, of which there is PTX.
+    It does if it is not older than the oldest of them, of which there is PTX, and if its blocks
+    have as much shared memory as kernels ask for: GPUs for desks have less than those of servers.
+
+    Args:
+        codes: of a manifest's target.
+        limits: likewise, its `device_limits`.
 
     Raises:
-        ToolchainError: it is older.
+        ToolchainError: it is older, or has less.
     """
     here, oldest = gpus()[:1], min(codes, key=_number)
     if here and _number(here[0].code) < _number(oldest):
         raise ToolchainError(
             f"The library is for GPUs from {oldest}, and {here[0].name} is {here[0].code}. "
+            f"Type: wherry compile MODEL --target cuda:{here[0].code}"
+        )
+    asked = limits.get(SHARED_MEMORY, 0)
+    if here and here[0].shared_bytes < asked:
+        raise ToolchainError(
+            f"The library's kernels ask for {asked} bytes of shared memory a block, and "
+            f"{here[0].name} has {here[0].shared_bytes}. "
             f"Type: wherry compile MODEL --target cuda:{here[0].code}"
         )
 

@@ -149,18 +149,21 @@ from wherry import cuda_driver
 from wherry.errors import ToolchainError
 try:
     cuda_driver.open_libraries()
-    cuda_driver.require_code(sys.argv[1:])
+    shared_bytes, *codes = sys.argv[1:]
+    cuda_driver.require_code(codes, {cuda_driver.SHARED_MEMORY: int(shared_bytes)})
     print("runs")
 except ToolchainError as e:
     print(e)
 """
 
 
-def test_a_library_for_newer_gpus_is_refused(driver):
-    assert python(CHECK, "sm_80", "sm_120", LD_LIBRARY_PATH=driver) == "runs\n"
-    said = python(CHECK, "sm_100", LD_LIBRARY_PATH=driver)
+def test_a_library_for_newer_or_larger_gpus_is_refused(driver):
+    assert python(CHECK, "232448", "sm_80", "sm_120", LD_LIBRARY_PATH=driver) == "runs\n"
+    said = python(CHECK, "0", "sm_100", LD_LIBRARY_PATH=driver)
     assert "GPUs from sm_100, and Fake H200 is sm_90. Type: wherry compile" in said
-    broken = python(CHECK, "sm_80", LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="100")
+    said = python(CHECK, "232449", "sm_80", LD_LIBRARY_PATH=driver)
+    assert "ask for 232449 bytes of shared memory a block, and Fake H200 has 232448. Type:" in said
+    broken = python(CHECK, "0", "sm_80", LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="100")
     assert "CUDA_VISIBLE_DEVICES hides it" in broken and "Type: nvidia-smi" in broken
 
 

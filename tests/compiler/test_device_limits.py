@@ -10,7 +10,7 @@ import tvm
 from wherry.compiler.device_limits import Demand, demands, require_limits
 from wherry.errors import UsageError
 from wherry.targets.kernels import RMSNormSpec
-from wherry.targets.kernels.specs import PagedAttentionSpec
+from wherry.targets.kernels.specs import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.target import find
 
 ATTENTION = PagedAttentionSpec(
@@ -39,8 +39,8 @@ def limited(**limits):
 
 def test_threads_and_memory_of_a_block_are_counted(mod):
     assert list(demands(mod["norm"].body)) == [Demand(256, 1024)]  # a partial sum a thread
-    require_limits(mod, find("opencl"))
-    require_limits(mod, find("cpu"))
+    assert require_limits(mod, find("opencl")) == 0  # none asks
+    assert require_limits(mod, find("cpu")) == 0
 
 
 def test_all_that_does_not_fit_is_listed(mod):
@@ -60,7 +60,7 @@ def test_memory_that_a_launch_asks_for_has_a_limit_of_its_own():
     mod = tvm.IRModule({"attend": kernel.compute.with_attr("global_symbol", "attend")})
     most = max(d.shared_bytes for d in demands(mod["attend"].body))
     assert int(cuda.device["max_shared_memory_per_block"]) < most <= cuda.asked_shared_bytes
-    require_limits(mod, cuda)
+    assert require_limits(mod, cuda) == most
     with pytest.raises(UsageError, match=f"attend: {most} bytes of shared memory, not {most - 1}"):
         require_limits(mod, replace(cuda, asked_shared_bytes=most - 1))
 
@@ -69,3 +69,21 @@ def test_kernels_of_a_small_target_fit_it():
     small = find("opencl:64")
     norm = small.kernels.kernels.rms_norm(RMSNormSpec(dim=2048, eps=1e-5))
     require_limits(tvm.IRModule({"norm": norm.with_attr("global_symbol", "norm")}), small)
+
+
+def test_a_target_asks_for_what_all_its_gpus_have():
+    """Prompts with float16 weights take more where all GPUs that are meant have it."""
+    spec = FusedLinearSpec(out_features=4096, in_features=4096, scheme="f16")
+
+    def asked(name):
+        target = find(name)
+        compute = target.kernels.kernels.fused_linear(spec).compute
+        mod = tvm.IRModule({"linear": compute.with_attr("global_symbol", "linear")})
+        return require_limits(mod, target)
+
+    usual = asked("cuda")
+    assert usual < 48 << 10
+    for name in ("sm_86", "sm_89", "sm_120", "sm_80+sm_90+sm_120"):
+        assert asked(f"cuda:{name}") == usual
+    assert asked("cuda:sm_90") == asked("cuda:sm_90+sm_100") == 176 << 10
+    assert asked("cuda:sm_80") == asked("cuda:sm_80+sm_90") == 160 << 10

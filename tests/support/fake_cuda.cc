@@ -18,7 +18,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = size_t{141} << 30,
 int cuDeviceGetAttribute(int* value, int which, int) {
   const char* code = std::getenv("FAKE_CUDA_CODE");
   int number = code != nullptr ? std::atoi(code) : 90;
-  *value = which == 75 ? number / 10 : which == 76 ? number % 10 : 0;
+  *value = which == 75 ? number / 10 : which == 76 ? number % 10 : which == 97 ? 227 << 10 : 0;
   return 0;
 }
 }

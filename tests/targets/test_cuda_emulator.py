@@ -18,24 +18,40 @@ from .test_tensor_core_linear import numpy_layout
 linear = import_module("wherry.targets.kernels.gpu.tensor_cores.linear")
 WAIT, BARRIER = "wait_for_copies<kStages - 2>();", "__syncthreads();"
 WIDTH = "  constexpr int kWidth"
-FEW, MANY, LANES = 2, 9, "if (threadIdx.x % 32 < 16) "
+FEW, MANY, WIDE, LANES = 2, 9, 65, "if (threadIdx.x % 32 < 16) "
 SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
-PLAN = Plan(few=((FEW, Few(1, 1)),), many=Many(2, 1, 2, 3), slices=4)
-BOTH = (FEW, MANY)
+PLAN = Plan(
+    few=((FEW, Few(1, 1)),),
+    many=Many(2, 1, 2, 3),
+    slices=4,
+    wide=(MANY, Many(2, 8, 1, 2, patch=1, far=True)),
+)
+WIDEST, TILES, ALL = (WIDE,), (MANY, WIDE), (FEW, MANY, WIDE)
 MISTAKES = {  # what is written in the place of what, and with how many rows that shows
     "none": ("", "", ()),
-    "nobody waits for copies": (WAIT, "", (MANY,)),
-    "copies are waited for too late": (WAIT, "wait_for_copies<kStages - 1>();", (MANY,)),
-    "no barrier after the copies": (f"{WAIT}\n      {BARRIER}", WAIT, (MANY,)),
+    "nobody waits for copies": (WAIT, "", TILES),
+    "copies are waited for too late": (WAIT, "wait_for_copies<kStages - 1>();", TILES),
+    "no barrier after the copies": (f"{WAIT}\n      {BARRIER}", WAIT, TILES),
     "no barrier before the sums": (f"  {BARRIER}\n{WIDTH}", WIDTH, (FEW,)),
-    "a barrier for some": (f"{WAIT}\n      {BARRIER}", f"{WAIT} {LANES}{BARRIER}", (MANY,)),
+    "a barrier for some": (f"{WAIT}\n      {BARRIER}", f"{WAIT} {LANES}{BARRIER}", TILES),
     "a multiplication by some": (
         "              multiply_add",
         f"{LANES} multiply_add",
-        (FEW, MANY),
+        ALL,
     ),
-    "another unit of a token": ("(unit ^ (unit / 8 % 2))", "unit", (MANY,)),
-    "a slice that begins early": ("slice * (k / kChunk)", "slice * (k / kChunk - 1)", BOTH),
+    "another unit of a token": ("(unit ^ (unit / 8 % 2))", "unit", TILES),
+    "totals that begin with what was there": ("own[i * kThreads] = {0, 0, 0, 0}", "", WIDEST),
+    "totals in the place of copies": (
+        "(shared + kStages * kTokenTiles * 1024)",
+        "(shared)",
+        WIDEST,
+    ),
+    "totals of two threads in one place": ("+ threadIdx.x)", "+ threadIdx.x / 2)", WIDEST),
+    "sums that go on": ("sums[r][t][i] = 0.0f", "", TILES),
+    "one patch of all": ("blockIdx.y / kAcross * kPatch + blockIdx.x", "blockIdx.x", WIDEST),
+    "a block of other rows": ("blockIdx.y % kAcross", "0", WIDEST),
+    "tokens of other tiles": ("(first + t) * 8 + lane / 4", "t * 8 + lane / 4", WIDEST),
+    "a slice that begins early": ("slice * (k / kChunk)", "slice * (k / kChunk - 1)", ALL),
 }
 BY_DAY = ("no barrier after the copies",)
 
@@ -48,7 +64,7 @@ def test_a_mistake_is_found(monkeypatch, name):
     right = linear.source()
     assert old in right
     monkeypatch.setattr(linear, "source", lambda: right.replace(old, new) if old else right)
-    compute = cuda.build(tensor_cores.fused_linear(SPEC, PLAN).compute)
+    compute = cuda.build(tensor_cores.fused_linear(SPEC, plan=PLAN).compute)
     rng = np.random.default_rng(5)
     stored, weight = portable(rng, 48, 256, "f16", None)
     packed = numpy_layout(stored, 48, 256, "f16")
@@ -62,4 +78,4 @@ def test_a_mistake_is_found(monkeypatch, name):
             return True
         return not np.allclose(y, x.astype("float64") @ weight.T.astype("float64"), atol=1e-3)
 
-    assert tuple(rows for rows in (FEW, MANY) if wrong(rows)) == shown
+    assert tuple(rows for rows in ALL if wrong(rows)) == shown

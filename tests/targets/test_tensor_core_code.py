@@ -114,6 +114,28 @@ def test_all_gpus(nvcc, tmp_path, name):
     check(tensor_cores.fused_linear(SHAPES[name]).compute, nvcc, CODES, tmp_path)
 
 
+WIDE = [(163, ("sm_80", "sm_90")), (227, ("sm_90", "sm_100"))]  # KB of a block, GPUs that have them
+FLOATS = SHAPES | {
+    "qkv of floats": spec_of(
+        6144, 4096, "f16", norm_eps=1e-5, x_dtype="float32", y_dtype="float16"
+    ),
+    "down of floats": spec_of(4096, 14336, "f16", residual=True),
+    "a small one": spec_of(896, 896, "f16", residual=True),
+    "a vocabulary": spec_of(151936, 4096, "f16", x_dtype="float32"),
+}
+FLOATS = {name: spec for name, spec in FLOATS.items() if spec.scheme == "f16"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kilobytes", "codes"), WIDE)
+@pytest.mark.parametrize("name", FLOATS)
+def test_wide_tiles(nvcc, tmp_path, name, kilobytes, codes):
+    check(tensor_cores.fused_linear(FLOATS[name], kilobytes << 10).compute, nvcc, codes, tmp_path)
+    text = (tmp_path / "kernels.cu").read_text()
+    stages = 2 if "sm_80" in codes else 3
+    assert len(re.findall(rf", 2, 16, 8, {stages}, 16, true, \w+, \w+, [\w:]+>\(", text)) == 1
+
+
 @pytest.mark.nightly
 def test_packing_spills_nothing(nvcc, tmp_path):
     check(layout.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,8 @@ from .test_fused_linear import expected, spec_of
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
 KERNELS = GpuKernels(LIMITS, {})
 SINGLE, HALF = "float32", "float16"
-ROWS = 75  # more than a tile of every kernel
+MOST_SHARED = 227 << 10  # bytes that a block of sm_90 may ask for
+ROWS = 140  # more than a tile of every kernel
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +102,13 @@ REST = {SINGLE: 2e-6, HALF: 4e-4}
 
 
 def plan_of(spec):
-    """All kernels, with fewer rows than they are for."""
-    usual = Plan.of(spec)
+    """All kernels, with fewer rows than they are for; of each `Many` rows come in two patches."""
+    usual = Plan.of(spec, MOST_SHARED)
     rows = ((1,) if usual.few[0][1].normed else ()) + (5, 13, 40)
     few = [(most, own) for most, (_, own) in zip(rows, usual.few, strict=True)]
-    return Plan(tuple(few), Many(2, 4, 4, 3), usual.slices)
+    wide = replace(usual.wide[1], patch=1) if usual.wide else Many(2, 8, 4, 2, patch=2, far=True)
+    assert wide.far
+    return Plan(tuple(few), Many(2, 4, 4, 3, patch=2), usual.slices, (80, wide))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,7 @@ def test_fused_linear(build, case):
     spec = spec_of(CASES[case])
     n, k, scheme, y_dtype = spec.out_features, spec.in_features, spec.scheme, spec.y_dtype
     rng = np.random.default_rng(n + k)
-    kernel = tensor_cores.fused_linear(spec, plan_of(spec))
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec))
     compute = build(kernel.compute)
     stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)
     packed = numpy_layout(stored, n, k, scheme)
@@ -145,7 +150,7 @@ def test_fused_linear(build, case):
     )
     assert error(y, expected(bare, z, by_float16(scheme, weight), norm, r)) < REST[y_dtype]
     # One row, a few and many go to different kernels: the same bits.
-    for some in ([3], [0, 69, 5], range(60, 72), range(40), rng.permutation(ROWS)):
+    for some in ([3], [0, 69, 5], range(60, 72), range(40), range(80), rng.permutation(ROWS)):
         assert np.array_equal(run(np.array(some))[0], y[np.array(some)])
 
 
@@ -205,7 +210,34 @@ def test_plans(n, gated, rows, many):
     assert [most for most, _ in plan.few] == sorted(most for most, _ in plan.few)
     largest = max(few.shared_bytes(spec, plan.slices) for _, few in plan.few)
     assert max(largest, plan.many.shared_bytes()) <= LIMITS.shared_memory_bytes
+    assert plan.wide is None
     if gated:
         assert all(few.row_tiles % 2 == 0 for _, few in plan.few) and isinstance(
             plan.few[0][1], Few
         )
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "wide"),
+    [
+        (4096, 640, False),  # 80 wide blocks, where 160 others fill the device better
+        (4096, 641, True),
+        (28672, 64, False),  # half a wide tile
+        (28672, 65, True),
+        (128256, 65, True),
+    ],
+)
+def test_wide_tiles_are_for_long_prompts_of_floats(n, rows, wide):
+    floats = FusedLinearSpec(out_features=n, in_features=4096, scheme="f16")
+    plan, usual = Plan.of(floats, MOST_SHARED), Plan.of(floats)
+    assert (plan.few, plan.many, usual.wide) == (usual.few, usual.many, None)
+    assert plan.wide and (rows > plan.wide[0]) == wide
+    assert plan.wide[0] >= plan.few[-1][0] and plan.wide[1].shared_bytes() == 176 << 10
+    for kilobytes, stages in ((160, 2), (175, 2), (176, 3)):
+        smaller = Plan.of(floats, kilobytes << 10).wide
+        assert smaller and smaller[1].stages == stages
+        assert smaller[1].shared_bytes() <= kilobytes << 10
+    assert Plan.of(floats, (160 << 10) - 1).wide is None  # what half of all GPUs have
+    for scheme in ("q4", "q8"):
+        integers = replace(floats, scheme=scheme, scale_dtype="float16")
+        assert Plan.of(integers, MOST_SHARED).wide is None

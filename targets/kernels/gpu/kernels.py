@@ -57,13 +57,13 @@ class GpuKernels:
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
         """All schemes, from the portable layout where tensor cores have none of their own."""
         if self.limits.tensor_cores and tensor_cores.fits(spec):
-            return tensor_cores.linear(spec)
+            return tensor_cores.linear(spec, self.limits.asked_shared_bytes)
         return linear(spec, self.limits)
 
     def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel:
         """All schemes, from the portable layout where tensor cores have none of their own."""
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
-            return tensor_cores.fused_linear(spec)
+            return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
         return fused_linear(spec, self.limits)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc:

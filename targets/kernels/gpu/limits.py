@@ -11,6 +11,7 @@ class GpuLimits:
 
     threads_per_block: int  # work-items of a work-group; a power of two from 64
     shared_memory_bytes: int  # of one block
+    asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
     storage_buffers: int | None = None  # tensors that one kernel may take; None: any number
 
     # A launch costs tens of microseconds (browsers): have few, even at the price of few blocks.

@@ -130,7 +130,7 @@ __device__ __forceinline__ void many_slots(const void* x, const void* starts, co
   const SlotTile<E, 8 * kTokenTiles> tile(starts, slots, blockIdx.y, n);
   if (tile.count <= 0) return;
   const int warp = blockIdx.x * kWarps + threadIdx.x / 32;
-  float totals[kRowTiles][kTokenTiles][4] = {};
+  Totals<false, kRowTiles, kTokenTiles, kWarps * 32> totals(shared);
   multiply_tokens<typename E::Weights, kRowTiles, kTokenTiles, kWarps, kStages>(
       typename E::Weights(packed, threadIdx.x % 32),
       [&](int r) {
@@ -138,13 +138,14 @@ __device__ __forceinline__ void many_slots(const void* x, const void* starts, co
       },
       [&](int i) { return tile.row(x, i); }, shared, totals);
   constexpr int kColumns = kRowTiles / (E::kGated ? 2 : 1) * kRows;
-  each_total<E::kGated>(totals, [&](int of_warp, int i, float value, float up) {
-    const int column = warp * kColumns + of_warp;
-    if (column < E::kWidth && i < tile.count) {
-      value = E::result(bias, tile.expert, column, value, up, {alpha, limit});
-      write(static_cast<Y*>(y) + size_t(tile.slot(i)) * E::kWidth + column, value);
-    }
-  });
+  each_total<E::kGated, kRowTiles, kTokenTiles>(
+      totals, [&](int of_warp, int i, float value, float up) {
+        const int column = warp * kColumns + of_warp;
+        if (column < E::kWidth && i < tile.count) {
+          value = E::result(bias, tile.expert, column, value, up, {alpha, limit});
+          write(static_cast<Y*>(y) + size_t(tile.slot(i)) * E::kWidth + column, value);
+        }
+      });
 }
 
 }  // namespace wherry

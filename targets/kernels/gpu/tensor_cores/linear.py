@@ -33,8 +33,8 @@ def fits_fused(spec: FusedLinearSpec) -> bool:
     return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
 
 
-def linear(spec: LinearSpec) -> FusedKernel:
-    """(x float32 [m, K], packed, y float32 [m, N], scratch)."""
+def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
+    """(x float32 [m, K], packed, y float32 [m, N], scratch); see `fused_linear`."""
     return fused_linear(
         FusedLinearSpec(
             out_features=spec.out_features,
@@ -42,13 +42,22 @@ def linear(spec: LinearSpec) -> FusedKernel:
             scheme=spec.scheme,
             scale_dtype=spec.scale_dtype,
             group=spec.group,
-        )
+        ),
+        asked_bytes,
     )
 
 
-def fused_linear(spec: FusedLinearSpec, plan: Plan | None = None) -> FusedKernel:
-    """(x, norm if any, packed, residual if any, y, rows of x as float16)."""
-    plan = plan or Plan.of(spec)
+def fused_linear(
+    spec: FusedLinearSpec, asked_bytes: int = 0, plan: Plan | None = None
+) -> FusedKernel:
+    """(x, norm if any, packed, residual if any, y, rows of x as float16).
+
+    Args:
+        spec: what it computes.
+        asked_bytes: of shared memory that a block may ask for.
+        plan: another than `Plan.of` gives.
+    """
+    plan = plan or Plan.of(spec, asked_bytes)
     weight, k = spec.linear(), spec.in_features
     normed, residual = spec.norm_eps is not None, spec.residual
     prepared = normed or spec.x_dtype != "float16"
@@ -93,7 +102,7 @@ class _Linear:
             self._prepare()
             self.x, prepare = self.buffers["rows"], False
         if not few:
-            self._launch_many(self.plan.many)
+            self._choose_many()
             return
         (most, first), *rest = few
         e.choose(self.m <= most, lambda: self._launch_few(first), lambda: self.emit(rest, prepare))
@@ -124,18 +133,29 @@ class _Linear:
         tokens = few.token_tiles * TOKENS
         e.launch((across, (self.m + tokens - 1) // tokens), slices * layout.LANES, block)
 
+    def _choose_many(self) -> None:
+        many, wide = self.plan.many, self.plan.wide
+        if wide is None:
+            self._launch_many(many)
+            return
+        most, other = wide
+        e.choose(self.m <= most, lambda: self._launch_many(many), lambda: self._launch_many(other))
+
     def _launch_many(self, many: Many) -> None:
         spec, b, x = self.spec, self.buffers, self.x
-        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages)
+        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages, many.patch, many.far)
         name = templated("many_rows", *_weight(spec), *sizes, *_result(spec))
 
-        def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
+        def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
             tail = self._residual(), b["y"].data, shared(many.shared_bytes())
             call(source(), name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
 
         across = -(-layout.tiles(spec.linear()) // (many.row_tiles * many.warps))
         tokens = many.token_tiles * TOKENS
-        e.launch((across, (self.m + tokens - 1) // tokens), many.warps * layout.LANES, block)
+        tiles = (self.m + tokens - 1) // tokens
+        patches = (tiles + many.patch - 1) // many.patch
+        grid = T.min(tiles, many.patch), patches * across
+        e.launch(grid, many.warps * layout.LANES, block)
 
     # What is not there is some other tensor, which is not read.
     def _norm(self) -> Any:
