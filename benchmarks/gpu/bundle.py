@@ -54,7 +54,10 @@ KERNEL_RUNS = (  # tests, and which of them
         "tensor_core_linear tensor_core_attention tensor_core_experts",
         ("-k", "vulkan or tensor_core"),
     ),
-    ("tensor_core_attention", ("-m", "nightly", "-k", "row_alone or any_pieces")),
+    (
+        "tensor_core_attention tensor_core_linear",
+        ("-m", "nightly", "-k", "row_alone or any_pieces or wide"),
+    ),
 )
 
 

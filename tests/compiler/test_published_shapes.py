@@ -8,6 +8,7 @@ from benchmarks.shapes import SHAPES
 
 from wherry.artifact import read_manifest
 from wherry.compiler.api import Limits
+from wherry.cuda_driver import SHARED_MEMORY
 
 from ..targets.test_cuda import nvcc as nvcc
 
@@ -25,4 +26,8 @@ def test_a_layer_for_cuda(nvcc, tmp_path, shape, quant):
         "cuda:sm_90",
         Limits(context=2048, max_batch=8, prefill_chunk=512),
     )
-    assert read_manifest(out).target["codes"] == ["sm_90"]
+    target = read_manifest(out).target
+    assert target["codes"] == ["sm_90"]
+    # Attention asks for memory by the size of its heads, long prompts of floats for most of it.
+    asked = target["device_limits"][SHARED_MEMORY]
+    assert (asked == 176 << 10) == (quant == "q0f16") and asked <= 227 << 10

@@ -12,6 +12,7 @@ from wherry.targets import cuda_toolchain
 
 from ..support import cuda, recording
 from . import test_tensor_core_attention as attention
+from . import test_tensor_core_linear as linear
 from .test_cuda import nvcc as nvcc
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nightly]
@@ -38,3 +39,19 @@ def test_the_bundle_has_it():
     names, chosen = zip(*bundle.KERNEL_RUNS, strict=True)
     assert all("tensor_core_attention" in name for name in names)
     assert any("nightly" in options for options in chosen)
+
+
+def test_the_bundle_has_wide_tiles(monkeypatch, nvcc, tmp_path):
+    """As those of sm_90 are, with more rows than a tile has."""
+    by_night = [names for names, options in bundle.KERNEL_RUNS if "wide" in options[-1]]
+    assert by_night and all("tensor_core_linear" in names for names in by_night)
+    monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+    monkeypatch.setattr(recording, "_recorder", recording.Recorder(tmp_path, "cuda:sm_90"))
+    linear.test_fused_linear(recording.recorded(cuda.build), "floats, gate", wide=True)
+    (folder,) = tmp_path.iterdir()
+    assert [len(np.load(path)["in0"]) for path in sorted(folder.glob("*.npz"))] == [140, 1]
+    assert b", 2, 16, 8, 3, 1, true, true, " in (folder / "kernel.so").read_bytes()
+    monkeypatch.setattr(replay, "_open_runtime", lambda device: None)
+    with cuda.loaded_by_emulator():
+        found = replay.kernel(folder, "cuda")
+    assert found == {"ok": True, "worst": 0.0, "wrong": []}

@@ -20,7 +20,7 @@ LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cor
 KERNELS = GpuKernels(LIMITS, {})
 SINGLE, HALF = "float32", "float16"
 MOST_SHARED = 227 << 10  # bytes that a block of sm_90 may ask for
-ROWS = 140  # more than a tile of every kernel
+ROWS, WIDE_ROWS = 75, 140  # more than a tile of every kernel
 
 
 @pytest.fixture(scope="module")
@@ -101,30 +101,42 @@ BOUND = {SINGLE: 4e-4, HALF: 6e-4}
 REST = {SINGLE: 2e-6, HALF: 4e-4}
 
 
-def plan_of(spec):
-    """All kernels, with fewer rows than they are for; of each `Many` rows come in two patches."""
+def plan_of(spec, wide):
+    """All kernels, with fewer rows than they are for; of many there are two patches.
+
+    Of floats `wide` tiles are those of sm_90; others have none, for which small ones stand.
+    """
     usual = Plan.of(spec, MOST_SHARED)
     rows = ((1,) if usual.few[0][1].normed else ()) + (5, 13, 40)
     few = [(most, own) for most, (_, own) in zip(rows, usual.few, strict=True)]
-    wide = replace(usual.wide[1], patch=1) if usual.wide else Many(2, 8, 4, 2, patch=2, far=True)
-    assert wide.far
-    return Plan(tuple(few), Many(2, 4, 4, 3, patch=2), usual.slices, (80, wide))
+    plan = Plan(tuple(few), Many(2, 4, 4, 3, patch=2), usual.slices)
+    if not wide:
+        return plan
+    own = replace(usual.wide[1], patch=1) if usual.wide else Many(2, 8, 4, 2, patch=2, far=True)
+    assert own.far and (usual.wide is None) == (spec.scheme != "f16")
+    return replace(plan, wide=(ROWS, own))
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=pytest.mark.nightly if c in BY_NIGHT else ()) for c in CASES]
+    ("case", "wide"),
+    [
+        pytest.param(case, wide, marks=pytest.mark.nightly if by_night else (), id=f"{case}{name}")
+        for wide, name in ((False, ""), (True, ", wide"))
+        for case in CASES
+        for by_night in [case in BY_NIGHT or (wide and case != "floats, residual")]
+    ],
 )
-def test_fused_linear(build, case):
+def test_fused_linear(build, case, wide):
     spec = spec_of(CASES[case])
     n, k, scheme, y_dtype = spec.out_features, spec.in_features, spec.scheme, spec.y_dtype
-    rng = np.random.default_rng(n + k)
-    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec))
+    rng, count = np.random.default_rng(n + k), WIDE_ROWS if wide else ROWS
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, wide))
     compute = build(kernel.compute)
     stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)
     packed = numpy_layout(stored, n, k, scheme)
-    x = rng.standard_normal((ROWS, k)).astype(spec.x_dtype)
+    x = rng.standard_normal((count, k)).astype(spec.x_dtype)
     norm = rng.uniform(0.5, 2, k).astype("float32") / (16 if scheme == "q8" else 1)  # y is finite
-    r = rng.standard_normal((ROWS, spec.width)).astype("float32")
+    r = rng.standard_normal((count, spec.width)).astype("float32")
     ((shape, _),) = kernel.scratch
 
     def run(rows):
@@ -142,7 +154,7 @@ def test_fused_linear(build, case):
     def error(y, exact):
         return np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2))
 
-    y, z = run(np.arange(ROWS))
+    y, z = run(np.arange(count))
     assert error(y, expected(spec, x, weight, norm, r)) < BOUND[y_dtype]
     # With z as it was multiplied: nothing but the order of the sums is left.
     bare = FusedLinearSpec.from_json(
@@ -150,7 +162,7 @@ def test_fused_linear(build, case):
     )
     assert error(y, expected(bare, z, by_float16(scheme, weight), norm, r)) < REST[y_dtype]
     # One row, a few and many go to different kernels: the same bits.
-    for some in ([3], [0, 69, 5], range(60, 72), range(40), range(80), rng.permutation(ROWS)):
+    for some in ([3], [0, 69, 5], range(60, 72), range(40), range(ROWS), rng.permutation(count)):
         assert np.array_equal(run(np.array(some))[0], y[np.array(some)])
 
 

@@ -115,7 +115,7 @@ class Plan:
         wide = _wide(asked_bytes) if spec.scheme == "f16" else None
         if wide is None:
             return Plan(few, _MANY, slices)
-        one_tile = _MANY.token_tiles * TOKENS  # of which a wide one would have zeros for half
+        one_tile = _MANY.token_tiles * TOKENS  # by which a wide one would be half filled
         return Plan(few, _MANY, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide))
 
 
