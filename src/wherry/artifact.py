@@ -140,7 +140,7 @@ class _Target:
     codes: list[Text] = ()  # type: ignore[assignment]
     variants: list[_Variant] = ()  # type: ignore[assignment]
     objects: dict[str, Text] | None = None
-    device_limits: dict[str, Positive] | None = None
+    device_limits: dict[str, Bytes] | None = None
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="ignore")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from wherry.artifact import read_manifest
 from wherry.compiler.api import ensure_artifact
+from wherry.cuda_driver import SHARED_MEMORY
 from wherry.errors import ToolchainError, UsageError
 from wherry.targets.cuda import USUAL
 from wherry.targets.cuda_toolchain import compile_cuda, find_nvcc, known_codes
@@ -65,6 +66,8 @@ def test_the_manifest_says_for_which_gpus(made):
     target = read_manifest(made[0]).target
     assert (target["name"], target["kind"]) == (TWO, "cuda")
     assert target["codes"] == ["sm_80", "sm_90"]
+    # Of heads that tensor cores have none for, and 4 bits: no block asks for more than is usual.
+    assert 0 < target["device_limits"][SHARED_MEMORY] < 48 << 10
 
 
 def test_the_dump_has_cuda_c(made):

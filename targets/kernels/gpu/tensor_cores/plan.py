@@ -80,8 +80,9 @@ _MANY = Many(row_tiles=2, token_tiles=8, warps=8, stages=4)
 # 14: it stays, because the sums of twice the tokens cost, too. They are 128 registers of a lane, so
 # totals lie in shared memory, where the end of a slice takes up to 2,048 clocks (of 20,000 with K
 # of 4,096, if no other warp multiplies meanwhile); the opening of 8 bits has no registers left; and
-# the last blocks are filled less. Eight warps are two a scheduler: enough, because each has 32 sums
-# that do not wait for each other, and the result of one is there before eight others have begun.
+# the last blocks are filled less. Eight warps are two a scheduler: enough, because each multiplies
+# eight times before it comes to the same sum again, at six clocks or more about 50, and the result
+# is there after some 33; whoever waits for shared memory leaves the other warp's to the scheduler.
 _WIDE = Many(row_tiles=2, token_tiles=16, warps=8, stages=3, patch=16, far=True)
 
 
