@@ -7,7 +7,9 @@ import { callsTag } from "../src/grammar/calls_tag.js";
 import { numberRange } from "../src/grammar/number_ranges.js";
 import { unenforcedIn } from "../src/grammar/schema_audit.js";
 import { schemaGrammar } from "../src/grammar/schema_grammar.js";
+import { largeSchema } from "../src/grammar/size_limits.js";
 import { xgrammar } from "../src/grammar/xgrammar.js";
+import type { ResponseFormat } from "../src/request/types.js";
 import { CLOSING, opening } from "../src/tools/written_calls.js";
 import { type ChatCompletion, MLCEngine, ModelCache, RequestError } from "../src/index.js";
 import { folder } from "./model_folder.js";
@@ -97,6 +99,29 @@ describe("structured output", () => {
       name: "RequestError",
       message: /No token of the vocabulary can begin/,
     });
+  });
+
+  it("refuses what would stop the page, with its size", async () => {
+    const engine = await engineOf(() => 0);
+    const refused = async (response_format: ResponseFormat, message: RegExp): Promise<void> => {
+      const asked = engine.chat.completions.create({ messages: MESSAGES, response_format });
+      await assert.rejects(asked, { name: "RequestError", message });
+    };
+    const schemas = (schema: Record<string, unknown>): ResponseFormat => ({
+      type: "json_schema",
+      json_schema: { name: "x", schema },
+    });
+    const names = Array.from({ length: 3000 }, (_, i) => [`p${i}`, { type: "string" }]);
+    const wide = { type: "object", properties: Object.fromEntries(names) as object };
+    await refused(schemas(wide), /^The schema has \d{5} characters as JSON; accepted are 32768$/);
+    let deep: Record<string, unknown> = { enum: ["{[(".repeat(99)] }; // brackets in texts are none
+    for (let i = 0; i < 62; i += 1) deep = { type: "array", items: deep };
+    assert.equal(largeSchema(deep), undefined); // 62 of arrays, of the constant 2
+    await refused(schemas({ items: deep }), /^The schema has brackets 65 deep; accepted are 64$/);
+    const nested = `root ::= ${"(".repeat(200)}"a"${")".repeat(200)}`;
+    await refused({ type: "grammar", grammar: nested }, /brackets 200 deep; accepted are 64$/);
+    const long = `root ::= "${"a".repeat(70000)}"`;
+    await refused({ type: "grammar", grammar: long }, /^The grammar has 70011 characters; acc/);
   });
 });
 

@@ -4,6 +4,7 @@ import type { AskedTools } from "../tools/asked_tools.js";
 import { BEGIN, CLOSING, opening, parametersOf } from "../tools/written_calls.js";
 import type { FunctionTool } from "../request/types.js";
 import { checkSchema, unenforcedIn } from "./schema_audit.js";
+import { largeSchema } from "./size_limits.js";
 
 const SAYS_MORE = ["additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"];
 
@@ -43,7 +44,9 @@ export async function callsTag(
 function schemaOf(tool: FunctionTool): object {
   const schema = parametersOf(tool);
   if (tool.function.strict) checkSchema(schema, "tools");
-  else if (unenforcedIn(schema).length > 0) return { type: "object" };
+  else if (largeSchema(schema) !== undefined || unenforcedIn(schema).length > 0) {
+    return { type: "object" };
+  }
   if (SAYS_MORE.some((keyword) => keyword in schema)) return schema;
   return { ...schema, additionalProperties: false };
 }

@@ -11,6 +11,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import { callsTag } from "./calls_tag.js";
 import { checkSchema } from "./schema_audit.js";
 import { schemaGrammar } from "./schema_grammar.js";
+import { largeGrammar } from "./size_limits.js";
 import { xgrammar } from "./xgrammar.js";
 
 type Held = Exclude<OutputFormat, { type: "text" }>;
@@ -62,6 +63,8 @@ async function compilerOf({ tokenizer, vocabSize }: ModelText): Promise<GrammarC
 async function compile(format: Held, compiler: GrammarCompiler): Promise<CompiledGrammar> {
   const param = format.type === "tools" ? "tools" : "response_format";
   if (format.type === "json_schema") checkSchema(format.json_schema.schema, param);
+  const large = format.type === "grammar" ? largeGrammar(format.grammar) : undefined;
+  if (large !== undefined) throw new RequestError(`The grammar ${large}`, { param });
   try {
     switch (format.type) {
       case "json_object":

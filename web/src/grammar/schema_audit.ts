@@ -9,6 +9,7 @@
 import { RequestError } from "../errors.js";
 import { isObject } from "../text/tokenizer.js";
 import { numberRange } from "./number_ranges.js";
+import { largeSchema } from "./size_limits.js";
 import { escapedName, isBound, isCount, isOfType, isTexts, isTypes } from "./schema_values.js";
 
 /**
@@ -65,8 +66,10 @@ export interface Prepared {
   expressions: ReadonlyMap<string, string>;
 }
 
-/** @throws RequestError naming all keywords that would not be enforced. */
+/** @throws RequestError naming all keywords that would not be enforced, or that it is too large. */
 export function checkSchema(schema: unknown, param: string): void {
+  const large = largeSchema(schema);
+  if (large !== undefined) throw new RequestError(`The schema ${large}`, { param });
   const problems = unenforcedIn(schema);
   if (problems.length > 0) {
     throw new RequestError(
