@@ -39,6 +39,7 @@ ROOT = Path(__file__).parents[2]
 LARGEST = 45 << 20  # bytes of the bundle
 # What our run time imports and machines with PyTorch may lack; as this environment has them.
 PACKAGES = ("apache-tvm-ffi", "pydantic", "pydantic-core", "annotated-types", "typing-inspection")
+NOT_IMPORTED = tuple(f"tvm_ffi/{name}" for name in ("3rdparty", "cython", "include", "src"))
 LARGE = (
     ("llama-3.2-1b", "q4f16_1"),
     ("llama-3.1-8b", "q4f16_1"),
@@ -72,6 +73,8 @@ def _site(out: Path, device: str, python: str) -> None:
         subprocess.run([*command, "--platform", "manylinux2014_x86_64", *pinned], check=True)
         for wheel in Path(folder).glob("*.whl"):
             zipfile.ZipFile(wheel).extractall(out)
+    for name in NOT_IMPORTED:
+        shutil.rmtree(out / name)
     shutil.copytree(
         Path(wherry.__file__).parent,
         out / "wherry",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 VERSION = "0.3.36"  # of llama-cpp-python, as for the CPU's benchmarks
@@ -19,6 +20,15 @@ FOLDERS = ("cmake", "common", "ggml", "gguf-py", "include", "src", "vendor")
 TOOLS = ("batched-bench", "llama-bench")
 DEVICES = ("ggml-cpu", "ggml-cuda")
 FILES = ("CMakeLists.txt", "LICENSE")
+# By the end of a folder's path, what of it stays behind: other devices and processors, and headers
+# of what other tools see and hear.
+LEFT_OUT: dict[str, Callable[[str, str], bool]] = {
+    "ggml/src": lambda folder, name: Path(folder, name).is_dir() and name not in DEVICES,
+    "ggml-cpu": lambda _, name: name == "spacemit",
+    "ggml-cpu/arch": lambda _, name: name != "x86",
+    "vendor/miniaudio": lambda _, name: name.endswith(".h"),
+    "vendor/stb": lambda _, name: name.endswith(".h"),
+}
 
 
 def write(out: Path) -> None:
@@ -40,15 +50,14 @@ def copy(sources: Path, out: Path) -> None:
     for name in FILES:
         shutil.copy(sources / name, out)
     for name in FOLDERS:
-        shutil.copytree(sources / name, out / name, ignore=_other_devices)
+        shutil.copytree(sources / name, out / name, ignore=_left_out)
     for name in TOOLS:
         shutil.copytree(sources / "tools" / name, out / "tools" / name)
     lines = [f"add_subdirectory({name})\n" for name in TOOLS]
     (out / "tools" / "CMakeLists.txt").write_text("".join(lines))
 
 
-def _other_devices(folder: str, names: list[str]) -> list[str]:
-    """What stays behind."""
-    if not folder.endswith("ggml/src"):
-        return []
-    return [n for n in names if Path(folder, n).is_dir() and n not in DEVICES]
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """What of a folder's content is not copied."""
+    rules = [rule for end, rule in LEFT_OUT.items() if folder.endswith(end)]
+    return [name for name in names if any(rule(folder, name) for rule in rules)]

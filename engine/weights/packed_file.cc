@@ -55,11 +55,13 @@ std::string megabytes(uint64_t bytes) {
   return text;
 }
 
-// Bytes that we may write to a folder's disk; the most there is, if nobody tells.
+// Bytes that we may write to a folder's disk; the most there is, if nobody tells: some file
+// systems answer with zeros.
 uint64_t room_of(const fs::path& folder) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
-  return error ? std::numeric_limits<uint64_t>::max() : space.available;
+  const bool unknown = error || space.capacity == 0;
+  return unknown ? std::numeric_limits<uint64_t>::max() : space.available;
 }
 
 }  // namespace

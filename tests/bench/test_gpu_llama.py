@@ -15,6 +15,7 @@ def test_other_devices_and_tools_stay_behind(tmp_path):
     given, kept = tmp_path / "given", tmp_path / "kept"
     folders = [*FOLDERS, *(f"tools/{name}" for name in (*TOOLS, "server"))]
     folders += [f"ggml/src/{name}" for name in (*DEVICES, "ggml-metal")]
+    folders += [f"ggml/src/ggml-cpu/{name}" for name in ("arch/arm", "arch/x86", "spacemit")]
     for folder in folders:
         (given / folder).mkdir(parents=True, exist_ok=True)
         (given / folder / "a.cpp").touch()
@@ -22,6 +23,9 @@ def test_other_devices_and_tools_stay_behind(tmp_path):
         (given / name).touch()
     copy(given, kept)
     assert {p.name for p in (kept / "ggml" / "src").iterdir()} == {*DEVICES, "ggml.c"}
+    of_cpu = kept / "ggml" / "src" / "ggml-cpu"
+    assert {p.name for p in of_cpu.iterdir()} == {"a.cpp", "arch"}
+    assert {p.name for p in (of_cpu / "arch").iterdir()} == {"x86"}
     assert {p.name for p in (kept / "tools").iterdir()} == {*TOOLS, "CMakeLists.txt"}
     assert "add_subdirectory(llama-bench)" in (kept / "tools" / "CMakeLists.txt").read_text()
 
