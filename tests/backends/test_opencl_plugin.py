@@ -179,8 +179,9 @@ class TestPrograms:
         for bad in (whole.replace(b"sqrt", b"fabs", 1), *cut, flipped):
             binary.write_bytes(bad)
             np.testing.assert_allclose(run(path), expected, rtol=1e-6)
-            assert binary.read_bytes()[:source] == whole[:source]
-            assert len(binary.read_bytes()) > source
+            again = binary.read_bytes()  # of the same text; PoCL's binaries need not be the same
+            assert again != bad and len(again) > source
+            assert again[16:source] == whole[16:source]
         other = b"no binary"  # the driver refuses it
         made_of = 0xCBF29CE484222325
         for byte in (len(other)).to_bytes(8, "little") + other:  # FNV-1a, as support/hash.h

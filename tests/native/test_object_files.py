@@ -11,6 +11,8 @@ from wherry.native import object_files
 from wherry.native.check import check_objects
 from wherry.native.platforms import PLATFORMS
 
+from ..support.metal import clang
+
 SOURCE = """
 extern int other(int);
 int mine(int x) { return other(x) + 1; }
@@ -31,8 +33,8 @@ FORMATS = {
 def compiled(folder, triple, source=SOURCE, name="it"):
     (folder / f"{name}.c").write_text(source)
     out = folder / f"{name}-{triple}.o"
-    command = ["clang", "-target", triple, "-O1", "-c", str(folder / f"{name}.c"), "-o", str(out)]
-    subprocess.run(command, check=True)
+    command = [clang(), "-x", "c", "-target", triple, "-O1", "-c", str(folder / f"{name}.c")]
+    subprocess.run([*command, "-o", str(out)], check=True)
     return out
 
 
