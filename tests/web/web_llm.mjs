@@ -4,7 +4,7 @@ import { CreateMLCEngine } from "@mlc-ai/web-llm";
 const model = new URL("/model/", location.href).href;
 let result;
 try {
-  const { prompts, token, tokens } = await (await fetch("/given.json")).json();
+  const { prompts, token, other, tokens } = await (await fetch("/given.json")).json();
   const engine = await CreateMLCEngine("model", {
     appConfig: {
       model_list: [{ model, model_id: "model", model_lib: `${model}resolve/main/model.wasm` }],
@@ -25,7 +25,9 @@ try {
     return (await engine.completions.create({ prompt, ...options, ...fields })).choices[0].text;
   };
   more.biased = await ask({ logit_bias: { [token]: 100 }, max_tokens: 4 });
-  more.penalized = await ask({ frequency_penalty: 1, presence_penalty: 1 });
+  const either = { logit_bias: { [token]: 100, [other]: 100 } };
+  more.either = await ask(either);
+  more.penalized = await ask({ ...either, frequency_penalty: 2, presence_penalty: 2 });
   more.drawn = await ask({ temperature: 1, top_p: 0.9, seed: 1 });
   more.again = await ask({ temperature: 1, top_p: 0.9, seed: 1 });
   result = { texts, ...more };
