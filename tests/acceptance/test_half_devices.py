@@ -13,6 +13,15 @@ from .test_quality import DEMO, TEXTS, divergence
 
 # In nats; measured 1e-7. The weights' 4 bits cost 0.09.
 MOST_DIVERGENCE = 1e-6
+END = 1  # the token <|end|>
+
+
+def _answers(folder, prompts):
+    """What it writes, to the end: what comes behind nobody has trained, so there are ties."""
+    return [
+        tokens[: tokens.index(END) + 1] if END in tokens else tokens
+        for tokens in greedy(folder, prompts)
+    ]
 
 
 @pytest.mark.gpu
@@ -24,9 +33,9 @@ def test_the_demo_in_float16(kind):
     there = compiled(DEMO, "q4f16_1", kind, kv_dtype="auto")
     tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
     prompts = [tokenizer(text).input_ids for text in TEXTS]
-    told = greedy(here, prompts)
-    assert [len(tokens) for tokens in told] == [64] * len(TEXTS)
-    assert greedy(there, prompts) == told
+    told, told_there = (_answers(folder, prompts) for folder in (here, there))
+    assert told_there == told
+    assert [len(tokens) for tokens in told[:2]] == [64, 21]
     first, second = (prompt + tokens for prompt, tokens in zip(prompts[:2], told[:2], strict=True))
     exact = Runner(here).step({0: first, 1: second})
     whole = Runner(there, device=kind).step({0: first, 1: second})
