@@ -1,7 +1,7 @@
 """Cooperative matrices in kernels for Vulkan: one kernel's code for each shape of matrices.
 
 TVM and naga know no matrices whose shape a device chooses. A kernel calls the functions of
-`kernels/gpu/cooperative/words.py`, which TVM writes into its WGSL as they are; `written` puts
+`kernels/gpu/cooperative/intrinsics.py`, which TVM writes into its WGSL as they are; `written` puts
 naga's words for matrices in their place, as a shape has a block's threads share the tile:
 
     matrices_multiply(i32(threadIdx.x), (&(((f16*)x)[0i])), (&(((f16*)w)[0i])), 40i, 32i);
@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .kernels.gpu.cooperative.words import BEGIN, COLUMNS, MULTIPLY, ROWS, STORE, THREADS
+from .kernels.gpu.cooperative.intrinsics import BEGIN, COLUMNS, MULTIPLY, ROWS, STORE, THREADS
 
 _THREAD = r"i32\(threadIdx\.x\)"
 _PLACE = r"\(&\(\(\(f\d\d\*\)(\w+)\)\[0i\]\)\)"

@@ -9,7 +9,7 @@ import pytest
 
 from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many, Plan
+from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, Plan
 
 from ..support import cuda
 from .test_cpu_linear import portable
@@ -21,10 +21,10 @@ WIDTH = "  constexpr int kWidth"
 FEW, MANY, WIDE, LANES = 2, 9, 65, "if (threadIdx.x % 32 < 16) "
 SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
 PLAN = Plan(
-    few=((FEW, Few(1, 1)),),
-    many=Many(2, 1, 2, 3),
+    gemv=((FEW, Gemv(1, 1)),),
+    gemm=Gemm(2, 1, 2, 3),
     slices=4,
-    wide=(MANY, Many(2, 8, 1, 2, patch=1, far=True)),
+    wide=(MANY, Gemm(2, 8, 1, 2, patch=1, shared_totals=True)),
 )
 WIDEST, TILES, ALL = (WIDE,), (MANY, WIDE), (FEW, MANY, WIDE)
 MISTAKES = {  # what is written in the place of what, and with how many rows that shows

@@ -27,7 +27,7 @@ GIVEN = re.compile(
 
 
 CODES = ("sm_80", "sm_90", "sm_100", "sm_120")
-ONE_TILE = re.compile(r"few_rows<\S+ \d+, \d+, \d+, 1, ")
+ONE_TILE = re.compile(r"gemv<\S+ \d+, \d+, \d+, 1, ")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def test_one_gpu(nvcc, tmp_path):
     func = tensor_cores.fused_linear(SHAPES["o"]).compute
     (_one_tile,) = check(func, nvcc, ("sm_90",), tmp_path)
     text = (tmp_path / "kernels.cu").read_text()
-    assert text.count("#define WHERRY_MANY_ROWS") >= 1 and "wherry::many_rows<" in text
+    assert text.count("#define WHERRY_GEMM") >= 1 and "wherry::gemm<" in text
     assert "mma.sync.aligned.m16n8k16" in own_source()
 
 

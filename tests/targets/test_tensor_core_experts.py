@@ -12,7 +12,7 @@ from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
 from wherry.targets.kernels.gpu.tensor_cores.expert_plan import ExpertPlan
-from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many
+from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv
 
 from ..support import cuda
 from ..support.builders import builder
@@ -65,8 +65,8 @@ BY_DAY = ("gate", "sum")
 def plan_of(spec):
     """All kernels, with fewer slots than they are for."""
     usual = ExpertPlan.of(spec)
-    few = ((1, usual.few[0][1]), (3, Few(2, 2)))
-    return replace(usual, few=few, many=Many(2, 2, 2, 3))
+    few = ((1, usual.gemv[0][1]), (3, Gemv(2, 2)))
+    return replace(usual, gemv=few, gemm=Gemm(2, 2, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def check(build, spec, plan):
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
     expected = expected + residual if spec.residual else expected
     assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < BOUND[spec.y_dtype]
-    # Few rows and many go to different kernels: the same bits.
+    # GEMV and GEMM are different kernels: the same bits.
     for some in (slice(0, 1), slice(7, 8), slice(4, 6), slice(3, 9), rng.permutation(ROWS)):
         assert np.array_equal(run(some), y[some])
 
@@ -162,7 +162,7 @@ def test_weights(build, scheme):
     assert np.array_equal(packed, expected)
 
 
-def test_more_than_few_slots_are_sorted(build):
+def test_more_than_gemv_slots_are_sorted(build):
     """From fewer on than other kernels read the order."""
     spec = RouteSpec(experts=12, top_k=2)
     kernel = build(KERNELS.route(spec))
@@ -207,9 +207,9 @@ def test_plans(model):
         assert tensor_cores.fits_experts(spec)
         plan = ExpertPlan.of(spec)
         assert plan.row_bytes(spec) <= 99 << 10
-        assert max(few.sums_bytes(plan.slices) for _, few in plan.few) <= 48 << 10
-        assert plan.many.shared_bytes() <= 48 << 10
-        assert [most for most, _ in plan.few] == sorted(most for most, _ in plan.few)
+        assert max(few.sums_bytes(plan.slices) for _, few in plan.gemv) <= 48 << 10
+        assert plan.gemm.shared_bytes() <= 48 << 10
+        assert [most for most, _ in plan.gemv] == sorted(most for most, _ in plan.gemv)
         if spec.gate:
-            assert all(few.row_tiles % 2 == 0 for _, few in plan.few)
+            assert all(few.row_tiles % 2 == 0 for _, few in plan.gemv)
     assert ExpertPlan.of(down).turns == top_k

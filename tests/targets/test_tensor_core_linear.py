@@ -10,7 +10,7 @@ import pytest
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
-from wherry.targets.kernels.gpu.tensor_cores.plan import Few, Many, Plan
+from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, Plan
 
 from ..support.builders import builder
 from .test_cpu_linear import portable
@@ -107,13 +107,17 @@ def plan_of(spec, wide):
     Of floats `wide` tiles are those of sm_90; others have none, for which small ones stand.
     """
     usual = Plan.of(spec, MOST_SHARED)
-    rows = ((1,) if usual.few[0][1].normed else ()) + (5, 13, 40)
-    few = [(most, own) for most, (_, own) in zip(rows, usual.few, strict=True)]
-    plan = Plan(tuple(few), Many(2, 4, 4, 3, patch=2), usual.slices)
+    rows = ((1,) if usual.gemv[0][1].normed else ()) + (5, 13, 40)
+    few = [(most, own) for most, (_, own) in zip(rows, usual.gemv, strict=True)]
+    plan = Plan(tuple(few), Gemm(2, 4, 4, 3, patch=2), usual.slices)
     if not wide:
         return plan
-    own = replace(usual.wide[1], patch=1) if usual.wide else Many(2, 8, 4, 2, patch=2, far=True)
-    assert own.far and (usual.wide is None) == (spec.scheme != "f16")
+    own = (
+        replace(usual.wide[1], patch=1)
+        if usual.wide
+        else Gemm(2, 8, 4, 2, patch=2, shared_totals=True)
+    )
+    assert own.shared_totals and (usual.wide is None) == (spec.scheme != "f16")
     return replace(plan, wide=(ROWS, own))
 
 
@@ -218,14 +222,14 @@ def test_plans(n, gated, rows, many):
         out_features=n, in_features=4096, scheme="q4", scale_dtype="float16", gated=gated
     )
     plan = Plan.of(spec)
-    assert (rows > plan.few[-1][0]) == many
-    assert [most for most, _ in plan.few] == sorted(most for most, _ in plan.few)
-    largest = max(few.shared_bytes(spec, plan.slices) for _, few in plan.few)
-    assert max(largest, plan.many.shared_bytes()) <= LIMITS.shared_memory_bytes
+    assert (rows > plan.gemv[-1][0]) == many
+    assert [most for most, _ in plan.gemv] == sorted(most for most, _ in plan.gemv)
+    largest = max(few.shared_bytes(spec, plan.slices) for _, few in plan.gemv)
+    assert max(largest, plan.gemm.shared_bytes()) <= LIMITS.shared_memory_bytes
     assert plan.wide is None
     if gated:
-        assert all(few.row_tiles % 2 == 0 for _, few in plan.few) and isinstance(
-            plan.few[0][1], Few
+        assert all(few.row_tiles % 2 == 0 for _, few in plan.gemv) and isinstance(
+            plan.gemv[0][1], Gemv
         )
 
 
@@ -242,9 +246,9 @@ def test_plans(n, gated, rows, many):
 def test_wide_tiles_are_for_long_prompts_of_floats(n, rows, wide):
     floats = FusedLinearSpec(out_features=n, in_features=4096, scheme="f16")
     plan, usual = Plan.of(floats, MOST_SHARED), Plan.of(floats)
-    assert (plan.few, plan.many, usual.wide) == (usual.few, usual.many, None)
+    assert (plan.gemv, plan.gemm, usual.wide) == (usual.gemv, usual.gemm, None)
     assert plan.wide and (rows > plan.wide[0]) == wide
-    assert plan.wide[0] >= plan.few[-1][0] and plan.wide[1].shared_bytes() == 176 << 10
+    assert plan.wide[0] >= plan.gemv[-1][0] and plan.wide[1].shared_bytes() == 176 << 10
     for kilobytes, stages in ((160, 2), (175, 2), (176, 3)):
         smaller = Plan.of(floats, kilobytes << 10).wide
         assert smaller and smaller[1].stages == stages

@@ -13,7 +13,7 @@ from wherry.targets.kernels.gpu import GpuLimits
 from wherry.targets.kernels.gpu import emit as e
 from wherry.targets.kernels.gpu.linear import operands, parameters
 from wherry.targets.kernels.gpu.linear_plan import Plan
-from wherry.targets.kernels.gpu.waves import many_rows
+from wherry.targets.kernels.gpu.waves import gemm
 from wherry.targets.kernels.gpu.waves.units import UNITS, MatrixUnit
 
 from ..support import metal
@@ -53,7 +53,7 @@ class Emulated(MatrixUnit):
 @pytest.mark.parametrize(
     "name", [pytest.param(c, marks=pytest.mark.nightly if c != "mfma" else ()) for c in CASES]
 )
-def test_many_rows(name):
+def test_gemm(name):
     n, k, scheme, normed, gated, residual, x_dtype, y_dtype = CASES[name]
     rng = np.random.default_rng(n + k)
     spec = FusedLinearSpec(
@@ -67,10 +67,10 @@ def test_many_rows(name):
         x_dtype=x_dtype,
         y_dtype=y_dtype,
     )
-    assert many_rows.fits(spec)
+    assert gemm.fits(spec)
 
     def emit(b, sizes):
-        many_rows.launch(Plan.of(spec, LIMITS), operands(spec, b), sizes["m"], Emulated.of(name))
+        gemm.launch(Plan.of(spec, LIMITS), operands(spec, b), sizes["m"], Emulated.of(name))
 
     compute = metal.build(e.prim_func(parameters(spec), emit))
     stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)

@@ -119,7 +119,7 @@ class _Emitter:
         if dot is None:
             emit = partial(integer_tile, x, W, self.b["scales"])
             return float_heights(isa), partial(
-                _panel_sums, lambda p, rows, finish: emit(p, layout, isa, rows, finish)
+                _panel_sums, lambda p, rows, epilogue: emit(p, layout, isa, rows, epilogue)
             )
         rows = Int8Rows.of(x.shape[0], spec.in_features)
         zero = 0 if dot.centred else layout.zero
@@ -127,7 +127,7 @@ class _Emitter:
         each_row(x.shape[0], cost, lambda row: quantize_row(x, rows, zero, dot.exact, row))
         return dot.heights, partial(
             _panel_sums,
-            lambda p, own, finish: int8_tile(rows, W, self.b["scales"], p, dot, own, finish),
+            lambda p, own, epilogue: int8_tile(rows, W, self.b["scales"], p, dot, own, epilogue),
         )
 
     def _clear(self, row: Any, strip: Any) -> None:
@@ -146,9 +146,9 @@ class _Emitter:
             sums = [T.sblock_alloc_buffer((2, PANEL), "float32") for _ in slots]
             tile(expert * units(spec) + unit, rows, sums)
             for slot, own in zip(slots, sums, strict=True):
-                self._finish(slot, expert, unit, own)
+                self._epilogue(slot, expert, unit, own)
 
-    def _finish(self, slot: Any, expert: Any, unit: Any, sums: Any) -> None:
+    def _epilogue(self, slot: Any, expert: Any, unit: Any, sums: Any) -> None:
         """Emit the stores of a slot's columns of a unit."""
         if self.spec.gate:
             self._columns(unit * PANEL, partial(self._store_gated, slot, expert, sums))
@@ -221,10 +221,10 @@ class _Emitter:
 
 
 def _float_sums(X: Any, W: Any, isa: Isa, unit: Any, rows: Sequence[Any], sums: list[Any]) -> None:
-    def finish(i: int, panel: int, total: Any) -> None:
+    def epilogue(i: int, panel: int, total: Any) -> None:
         T.buffer_store(sums[i], total, [panel, v.span(0, PANEL)])
 
-    float_tile(X, W, unit, isa, rows, finish)
+    float_tile(X, W, unit, isa, rows, epilogue)
 
 
 def _panel_sums(
@@ -236,7 +236,7 @@ def _panel_sums(
     """Emit both panels of a unit, in a loop: half the code."""
     with T.serial(2) as half:
 
-        def finish(i: int, total: Any) -> None:
+        def epilogue(i: int, total: Any) -> None:
             T.buffer_store(sums[i], total, [half, v.span(0, PANEL)])
 
-        tile(2 * unit + half, rows, finish)
+        tile(2 * unit + half, rows, epilogue)

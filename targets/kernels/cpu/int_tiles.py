@@ -19,11 +19,11 @@ from .quantize_rows import WORDS, Int8Rows, factor
 from .tiles import PANEL
 
 _RAMP = (0, 1, PANEL)
-Finish = Callable[[int, Any], None]  # row of the tile, the panel's sums: float32x16
+Epilogue = Callable[[int, Any], None]  # row of the tile, the panel's sums: float32x16
 
 
 def int8_tile(
-    x: Int8Rows, W: Any, S: Any, p: Any, dot: Int8Dot, rows: Sequence[Any], finish: Finish
+    x: Int8Rows, W: Any, S: Any, p: Any, dot: Int8Dot, rows: Sequence[Any], epilogue: Epilogue
 ) -> None:
     """Emit `finish` with the sums of panel p for rows of x, which need not be neighbours."""
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
@@ -43,7 +43,7 @@ def int8_tile(
                 for part in columns:
                     _int8_group(x, W, S, sums, p, g, part, dot, rows)
         for i, total in enumerate(sums):
-            finish(i, total[T.ramp(*_RAMP)])
+            epilogue(i, total[T.ramp(*_RAMP)])
 
 
 def _int8_group(
@@ -108,7 +108,7 @@ def float_tile(
     layout: IntLayout,
     isa: Isa,
     rows: Sequence[Any],
-    finish: Finish,
+    epilogue: Epilogue,
 ) -> None:
     """Emit `finish` with the sums of panel p for rows of X, which need not be neighbours."""
     k, ramp, height = int(X.shape[1]), T.ramp(*_RAMP), len(rows)
@@ -124,7 +124,7 @@ def float_tile(
         if k % GROUP:
             _float_group(X, W, S, sums, rows, p, k // GROUP, k % GROUP, layout, isa)
         for i in range(height):
-            finish(i, sums[i, ramp])
+            epilogue(i, sums[i, ramp])
 
 
 def _float_group(

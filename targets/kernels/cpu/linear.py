@@ -101,10 +101,10 @@ def _tile_of(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any
     """Emit Y[row : row + height, columns of `strip`]."""
     width = int(W.shape[2]) // PANEL
 
-    def finish(i: int, p: int, sums: Any) -> None:
+    def epilogue(i: int, p: int, sums: Any) -> None:
         store_panel(Y, row + i, strip * width + p, int(Y.shape[1]), sums)
 
-    float_tile(X, W, strip, isa, [row + i for i in range(height)], finish)
+    float_tile(X, W, strip, isa, [row + i for i in range(height)], epilogue)
 
 
 def float_tile(
@@ -113,7 +113,7 @@ def float_tile(
     strip: Any,
     isa: Isa,
     rows: Sequence[Any],
-    finish: Callable[[int, int, Any], None],
+    epilogue: Callable[[int, int, Any], None],
 ) -> None:
     """Emit `finish` with the sums of each panel of a strip, for rows of X, neighbours or not.
 
@@ -123,7 +123,7 @@ def float_tile(
         strip: of W.
         isa: of the CPU.
         rows: of X.
-        finish: of the row's number among `rows`, the panel's in the strip, and float32x16.
+        epilogue: of the row's number among `rows`, the panel's in the strip, and float32x16.
     """
     k, width, height = int(X.shape[1]), int(W.shape[2]) // PANEL, len(rows)
     lanes = v.span(0, PANEL)
@@ -148,7 +148,7 @@ def float_tile(
                     T.buffer_store(acc, added, [p, lanes])
         for i, acc in enumerate(sums):
             for p in range(width):
-                finish(i, p, acc[p, lanes])
+                epilogue(i, p, acc[p, lanes])
 
 
 def _prefetch(W: Any, strip: Any, j: Any, height: int) -> None:

@@ -24,7 +24,7 @@ from wherry.targets.kernels.specs import LinearSpec
 from . import script
 from .int8_dot import Int8Dot, int8_dot
 from .int_layout import LAYOUTS, pack_integers, packed_shapes
-from .int_tiles import Finish, float_tile, int8_tile
+from .int_tiles import Epilogue, float_tile, int8_tile
 from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
@@ -73,7 +73,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     return linear
 
 
-def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Finish], None]) -> Any:
+def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Epilogue], None]) -> Any:
     """A tile of `over_rows`, of rows after `first`, whose sums go to panel p of Y."""
 
     def tile(height: int, row: Any) -> None:

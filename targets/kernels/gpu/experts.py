@@ -1,7 +1,7 @@
 """Linears of experts on GPUs, from portable weights; `linear` has the order of sums.
 
-With few slots an expert, each slot goes to blocks of its own, as one row of `few_rows`. With many,
-`route` has sorted them, and a tile of `many_rows` has slots of one expert. What a row's experts
+With few slots an expert, each slot goes to blocks of its own, as one row of `gemv`. With many,
+`route` has sorted them, and a tile of `gemm` has slots of one expert. What a row's experts
 give is added up in their order, ascending, one fused multiply-add each: of few slots as they are
 computed, of many by a launch after them.
 """
@@ -19,14 +19,14 @@ from ..expert_specs import ExpertLinearSpec
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec
 from . import emit as e
-from .cooperative import many_rows as cooperative
+from .cooperative import gemm as cooperative
 from .elementwise import gated, gelu_tanh
-from .few_rows import multiply
+from .gemm import ThreadTile, shape_for
+from .gemv import multiply
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan, eight
-from .many_rows import ThreadTile, shape_for
-from .route import few_slots
-from .simdgroups.many_rows import MatrixTile
+from .route import gemv_slots
+from .simdgroups.gemm import MatrixTile
 from .simdgroups.plan import slots_tile
 from .tile import Share, Tile
 from .weights import OfExpert, Weights, stored_shapes
@@ -124,21 +124,21 @@ def _emit(
 ) -> None:
     linear = _Linear(spec, limits, b)
     if not spec.routed:
-        _launch_few(linear, sizes["s"])
+        _launch_gemv(linear, sizes["s"])
         return
     n = sizes["n"]
     few = (
         partial(_launch_combined, linear, n)
         if spec.combined
-        else partial(_launch_few, linear, n * spec.top_k)
+        else partial(_launch_gemv, linear, n * spec.top_k)
     )
-    e.choose(few_slots(n, spec.experts, spec.top_k), few, lambda: _launch_many(linear, n))
+    e.choose(gemv_slots(n, spec.experts, spec.top_k), few, lambda: _launch_gemm(linear, n))
 
 
-def _launch_few(linear: _Linear, slots: Any) -> None:
+def _launch_gemv(linear: _Linear, slots: Any) -> None:
     """Emit blocks of one slot."""
     plan = linear.plan
-    threads = plan.few_threads
+    threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
 
     def block(block: Any, slot: Any, thread: Any) -> None:
@@ -162,7 +162,7 @@ def _launch_few(linear: _Linear, slots: Any) -> None:
 def _launch_combined(linear: _Linear, n: Any) -> None:
     """Emit blocks of one row, which go through its slots."""
     plan, b, k = linear.plan, linear.b, linear.spec.top_k
-    threads = plan.few_threads
+    threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
 
     def block(block: Any, row: Any, thread: Any) -> None:
@@ -201,7 +201,7 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
     e.launch((-(-plan.spec.width // columns), n), threads, block)
 
 
-def _launch_many(linear: _Linear, n: Any) -> None:
+def _launch_gemm(linear: _Linear, n: Any) -> None:
     """Emit tiles of slots of one expert, and the sums of rows."""
     spec, plan = linear.spec, linear.plan
     cut = slots_tile()

@@ -1,13 +1,13 @@
-"""y = x W^T from portable weights, with what stands before and after it, in one launch.
+"""y = x W^T from portable weights, with prologue (norm) and epilogue (gate, residual) fused.
 
-There is a matrix-vector kernel for few rows (`few_rows`) and a tiled one for many (`many_rows`). A
-row has the same bits from both, because both add in one order, which K alone gives. The groups of
-32 columns are dealt to `lanes`: group i to lane i mod lanes. Within a group the columns are added
-in ascending order, each by one fused multiply-add; 4-bit groups start at zero, and are multiplied
-by their scale as they are added to the lane's sum. Then come the lanes' sums in ascending order.
+Decode runs a GEMV (`gemv`), prefill a tiled GEMM (`gemm`). A row has the same bits from both,
+because both add in one order that depends on K alone. Groups of 32 columns are dealt to `lanes`:
+group i goes to lane i mod lanes. Inside a group the columns are added in ascending order, each by
+one fused multiply-add; the sum of a 4-bit group starts at zero, and is multiplied by its scale when
+it is added to the lane's sum. At the end the lanes' sums are added in ascending order.
 
-Where there are SIMD groups, each of the two has an order of its own: few rows add the lanes' sums
-as a tree in registers, many rows multiply matrices (`simdgroups/`).
+Targets with SIMD groups have one order for each of the two: the GEMV adds the lanes' sums as a tree
+in registers, the GEMM multiplies matrices (`simdgroups/`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tvm.tirx import PrimFunc
 from ..kernel_set import FusedKernel
 from ..specs import FusedLinearSpec, LinearSpec
 from . import emit as e
-from .cooperative import many_rows as cooperative
-from .few_rows import launch_few_rows
+from .cooperative import gemm as cooperative
+from .gemm import launch_gemm
+from .gemv import launch_gemv
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan
-from .many_rows import launch_many_rows
-from .simdgroups import many_rows as simdgroups
-from .waves import many_rows as waves
+from .simdgroups import gemm as simdgroups
+from .waves import gemm as waves
 from .weights import Weights, stored_parameters
 
-FEW_ROWS = 8  # up to so many go to `few_rows`
-ROWS_TOGETHER = 4  # rows of a block of `few_rows`, if there is more than one
+GEMV_ROWS = 8  # up to so many go to `gemv`
+ROWS_TOGETHER = 4  # rows of a block of `gemv`, if there is more than one
 
 
 def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
@@ -83,19 +83,19 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
     """Emit all kernels; the host chooses by the number of rows."""
     plan = Plan.of(spec, limits)
-    launch_many = launch_many_rows
+    launch_tiled = launch_gemm
     if limits.simdgroups:
-        launch_many = simdgroups.launch_many_rows
+        launch_tiled = simdgroups.launch_gemm
     elif limits.wave_matrices and waves.fits(spec):
-        launch_many = waves.launch_many_rows
+        launch_tiled = waves.launch_gemm
     elif limits.cooperative_matrices and cooperative.fits(spec):
-        launch_many = cooperative.launch_many_rows
+        launch_tiled = cooperative.launch_gemm
     e.choose(
-        m <= FEW_ROWS,
+        m <= GEMV_ROWS,
         lambda: e.choose(
             m <= 1,
-            lambda: launch_few_rows(plan, tensors, m, 1),
-            lambda: launch_few_rows(plan, tensors, m, ROWS_TOGETHER),
+            lambda: launch_gemv(plan, tensors, m, 1),
+            lambda: launch_gemv(plan, tensors, m, ROWS_TOGETHER),
         ),
-        lambda: launch_many(plan, tensors, m),
+        lambda: launch_tiled(plan, tensors, m),
     )

@@ -16,7 +16,7 @@ from .norm import Load, inverses_rms
 from .weights import GROUP, WORD, Weights
 
 MOST_LANES = 16
-FEW_THREADS = 128  # of a block of `few_rows`; they also add up a row's squares, for any kernel
+GEMV_THREADS = 128  # of a block of `gemv`; they also add up a row's squares, for any kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Plan:
         return Plan(spec, limits, lanes, groups)
 
     @property
-    def few_threads(self) -> int:
-        """Of a block of `few_rows`, and of those that add up squares."""
-        return min(FEW_THREADS, self.limits.threads_per_block)
+    def gemv_threads(self) -> int:
+        """Of a block of `gemv`, and of those that add up squares."""
+        return min(GEMV_THREADS, self.limits.threads_per_block)
 
     @property
     def outputs(self) -> int:
-        """Columns of y that a thread of `few_rows` computes: fewer where there are few in all."""
+        """Columns of y that a thread of `gemv` computes: fewer where there are few in all."""
         return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
 
 
@@ -65,7 +65,7 @@ def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[An
     assert plan.spec.norm_eps is not None
     loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
     width, eps = plan.spec.in_features, plan.spec.norm_eps
-    return inverses_rms(loads, width, thread, plan.few_threads, eps, plan.limits)
+    return inverses_rms(loads, width, thread, plan.gemv_threads, eps, plan.limits)
 
 
 def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
@@ -89,7 +89,7 @@ def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
     return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
 
 
-def finish(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
+def epilogue(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
     """Emit the store of y[row, column], of the linear's sums (two if gated)."""
     value = gated(*sums) if plan.spec.gated else sums[0]
     if plan.spec.residual:

@@ -19,13 +19,13 @@ from .attend import bytes_of
 from .attention import MOST_SHARED, heads_of_block
 from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
-from .few_rows import Words, multiply
+from .gemv import Words, multiply
 from .limits import GpuLimits
 from .paged_attention import Choice, emit_attention, scratch_of, scratch_parameters
 from .rope import Load, threads_of
 from .weights import WORD
 
-FEW_ROWS = 2  # each reads all weights of the linear
+GEMV_ROWS = 2  # each reads all weights of the linear
 OUTPUTS = 4  # columns that a thread computes at a time
 
 
@@ -71,7 +71,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             emit_attention(attention, limits, tensors, b["q"], s)
 
         e.choose(
-            T.And(Choice.of(attention, s).whole, n <= FEW_ROWS),
+            T.And(Choice.of(attention, s).whole, n <= GEMV_ROWS),
             lambda: _launch(spec, limits, operands, tensors, n),
             apart,
         )

@@ -22,12 +22,12 @@ SORTED_FROM = 4  # slots an expert: with fewer no kernel reads the order, see `e
 _SORT_THREADS = 128
 
 
-def few_slots(n: Any, experts: int, top_k: int) -> Any:
+def gemv_slots(n: Any, experts: int, top_k: int) -> Any:
     """Whether each slot goes to blocks of its own: experts have few rows, or there are few."""
     return n * top_k <= max(SORTED_FROM * experts, 8 * top_k)
 
 
-def few_slots_on_tensor_cores(n: Any, experts: int, top_k: int) -> Any:
+def gemv_slots_on_tensor_cores(n: Any, experts: int, top_k: int) -> Any:
     """The same for `tensor_cores/experts`: weights that slots share are then read but once.
 
     With a slot for each fourth expert an eighth of the weights is read twice, which takes as long
@@ -52,7 +52,7 @@ def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         n = sizes["n"]
         e.launch((n,), threads, lambda row, t: _Row(spec, b, threads, row, t).emit())
-        few = few_slots_on_tensor_cores if limits.tensor_cores else few_slots
+        few = gemv_slots_on_tensor_cores if limits.tensor_cores else gemv_slots
         sorting = min(_SORT_THREADS, limits.threads_per_block)
         e.perhaps(
             T.Not(few(n, count, k)),

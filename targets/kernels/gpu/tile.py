@@ -9,7 +9,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, finish, one
+from .linear_plan import Operands, Plan, eight, epilogue, one
 from .weights import GROUP, WORD, WORDS
 
 
@@ -48,7 +48,7 @@ class Tile(ABC):
     def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """Emit the stores of elements k, k + 1, ... of a group of the weight into shared memory."""
 
-    def opened(self, row: Any, word: Any) -> list[Any]:
+    def dequantized(self, row: Any, word: Any) -> list[Any]:
         """Emit the load of eight elements of a row of the weight; see `Weights.word`."""
         return self.tensors.weights.word(row, word)
 
@@ -76,7 +76,7 @@ class Tile(ABC):
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
         """Emit the store of the result of a row of the tile, if there is one."""
         row = self.first_row + tile_row
-        e.when(row < self.m, lambda: finish(self.plan, self.tensors, row, column, sums))
+        e.when(row < self.m, lambda: epilogue(self.plan, self.tensors, row, column, sums))
 
     def load_x(self, group: Any) -> None:
         """Emit the copy of a group of all rows of x, normalised."""
@@ -105,6 +105,6 @@ class Tile(ABC):
         def load(index: Any) -> None:
             column, word = index % self.columns, index // self.columns
             row = self.weight_row(column)
-            self.keep_w(word * WORD, column, self.opened(row, group * WORDS + word))
+            self.keep_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
 
         e.over(self.columns * WORDS, self.threads, self.thread, load)

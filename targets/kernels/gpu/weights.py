@@ -65,7 +65,7 @@ class Weights:
         inside = self.spec.in_features
         return [T.if_then_else(i < inside, e.load(tensor, row, i), T.float32(0)) for i in k]
 
-    def opened(self, row: Any, index: Any) -> list[Any]:
+    def dequantized(self, row: Any, index: Any) -> list[Any]:
         """Emit the load of what `word` does, times the scale; exact if that is float16."""
         values = self.word(row, index)
         if not self.has_scales:

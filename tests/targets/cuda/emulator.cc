@@ -302,7 +302,7 @@ void multiply_add(float* sums, const uint32_t* a, uint32_t b0, uint32_t b1) {
   Block::current().in_warp(multiply_warp, &own);
 }
 
-float of_lane_beside(float value, int mask) {
+float shuffle_xor(float value, int mask) {
   Exchange own{value, 0, mask};
   Block::current().in_warp(exchange_in_warp, &own);
   return own.result;

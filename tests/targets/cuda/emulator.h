@@ -27,7 +27,7 @@ extern Extents thread_index, block_index;
 void sync_block(int line);
 // See multiply_add in instructions.cuh: all lanes of a warp come here.
 void multiply_add(float* sums, const std::uint32_t* a, std::uint32_t b0, std::uint32_t b1);
-float of_lane_beside(float value, int mask);  // of lane ^ mask; as `multiply_add`
+float shuffle_xor(float value, int mask);  // of lane ^ mask; as `multiply_add`
 void start_copy(void* to, const void* from);
 void end_batch_of_copies();
 void wait_for_copies(int batches);

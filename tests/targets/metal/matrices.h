@@ -1,5 +1,5 @@
 // Tiles that a block multiplies, for kernels that tests compile for the emulator in place of a
-// Vulkan device with cooperative matrices. See targets/kernels/gpu/cooperative/words.py.
+// Vulkan device with cooperative matrices. See targets/kernels/gpu/cooperative/intrinsics.py.
 #pragma once
 
 #include "emulator.h"

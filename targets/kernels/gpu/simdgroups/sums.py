@@ -8,8 +8,8 @@ from typing import Any
 from tvm.script import tirx as T
 
 from .. import emit as e
+from .intrinsics import shuffle_xor
 from .plan import LANES
-from .words import from_lane
 
 
 def over_lanes(value: Any, lanes: int) -> Any:
@@ -20,7 +20,7 @@ def over_lanes(value: Any, lanes: int) -> Any:
     total = e.Variable(value)
     distance = lanes // 2
     while distance:
-        other = e.let(from_lane(total.value, distance))
+        other = e.let(shuffle_xor(total.value, distance))
         total.set(total.value + other)
         distance //= 2
     return total.value

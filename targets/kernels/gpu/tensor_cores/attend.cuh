@@ -96,7 +96,7 @@ struct Queries {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const int unit = chunk * 4 + threadIdx.x % 4;
-      own[i][chunk] = unit < kDim / 8 ? load_again(query + unit) : uint4{0, 0, 0, 0};
+      own[i][chunk] = unit < kDim / 8 ? load_volatile(query + unit) : uint4{0, 0, 0, 0};
     }
   }
   __device__ __forceinline__ uint4 chunk(int i, int index) const { return own[i][index]; }
@@ -147,7 +147,7 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
   for (int mask = 1; mask < 4; mask *= 2) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      found.largest[i] = fmaxf(found.largest[i], of_lane_beside(found.largest[i], mask));
+      found.largest[i] = fmaxf(found.largest[i], shuffle_xor(found.largest[i], mask));
     }
   }
 #pragma unroll
@@ -165,7 +165,7 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
 #pragma unroll
   for (int mask = 1; mask < 4; mask *= 2) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) found.totals[i] += of_lane_beside(found.totals[i], mask);
+    for (int i = 0; i < 2; ++i) found.totals[i] += shuffle_xor(found.totals[i], mask);
   }
   return found;
 }

@@ -72,7 +72,7 @@ struct SharedTokens {
 
 // A lane's queries, read again for each block of tokens, which costs a quarter more readings: in
 // registers there is no room for those of large heads.
-template <int kDim, bool kFar>
+template <int kDim, bool kReload>
 struct RowQueries : Queries<kDim> {};
 template <int kDim>
 struct RowQueries<kDim, true> {
@@ -81,7 +81,7 @@ struct RowQueries<kDim, true> {
   __device__ __forceinline__ void load(int i, const uint4* query) { own[i] = query; }
   __device__ __forceinline__ uint4 chunk(int i, int index) const {
     const int unit = index * 4 + threadIdx.x % 4;
-    return unit < kDim / 8 ? load_again(own[i] + unit) : uint4{0, 0, 0, 0};
+    return unit < kDim / 8 ? load_volatile(own[i] + unit) : uint4{0, 0, 0, 0};
   }
 };
 

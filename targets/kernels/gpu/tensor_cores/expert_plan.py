@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...expert_specs import ExpertLinearSpec
 from . import layout
 from .layout import ROWS
-from .plan import MOST_SLICES, Few, Many
+from .plan import MOST_SLICES, Gemm, Gemv
 
 _MOST_ROW_BYTES = 65536  # of rows of x in a block's shared memory; from sm_80 on all have 99 KB
 
@@ -22,8 +22,8 @@ class ExpertPlan:
     row_tiles: int  # of a block that has slots of one row alone
     ahead: int  # pieces of weights that a lane has under way there
     turns: int  # slots that such a block goes through, and adds up: all of a row, or one
-    few: tuple[tuple[int, Few], ...]  # by the most slots an expert that it is for, ascending
-    many: Many  # for more
+    gemv: tuple[tuple[int, Gemv], ...]  # by the most slots an expert that it is for, ascending
+    gemm: Gemm  # for more
     slices: int
 
     @staticmethod
@@ -38,8 +38,8 @@ class ExpertPlan:
             row_tiles=row_tiles,
             ahead=4 if whole_row else 8 // row_tiles,  # with more the assembler spills
             turns=spec.top_k if whole_row else 1,
-            few=((2, Few(row_tiles, 1, 8 // row_tiles)), (32, Few(2, 4))),
-            many=Many(row_tiles=2, token_tiles=8, warps=warps, stages=4),
+            gemv=((2, Gemv(row_tiles, 1, 8 // row_tiles)), (32, Gemv(2, 4))),
+            gemm=Gemm(row_tiles=2, token_tiles=8, warps=warps, stages=4),
             slices=min(MOST_SLICES, layout.chunks(spec.linear())),
         )
 

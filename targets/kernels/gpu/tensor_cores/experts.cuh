@@ -86,11 +86,11 @@ struct SlotTile {
 
 // Tiles of up to 8 kTokenTiles slots, with a warp for each slice of K. x float16, starts and slots
 // int32, y float32 or float16 [slots, width]; the grid is (row tiles of an expert / kRowTiles,
-// tiles), shared memory as that of `few_rows`.
+// tiles), shared memory as that of `gemv`.
 template <class E, int kRowTiles, int kTokenTiles, int kAhead, class Y>
-__device__ __forceinline__ void few_slots(const void* x, const void* starts, const void* slots,
-                                          const void* bias, const void* packed, void* y,
-                                          unsigned char* shared, int n, float alpha, float limit) {
+__device__ __forceinline__ void gemv_slots(const void* x, const void* starts, const void* slots,
+                                           const void* bias, const void* packed, void* y,
+                                           unsigned char* shared, int n, float alpha, float limit) {
   const SlotTile<E, 8 * kTokenTiles> tile(starts, slots, blockIdx.y, n);
   if (tile.count <= 0) return;
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
@@ -122,9 +122,9 @@ __device__ __forceinline__ void few_slots(const void* x, const void* starts, con
   });
 }
 
-// As `few_slots`, of as many as `many_rows` has.
+// As `gemv_slots`, of as many as `gemm` has.
 template <class E, int kRowTiles, int kTokenTiles, int kWarps, int kStages, class Y>
-__device__ __forceinline__ void many_slots(const void* x, const void* starts, const void* slots,
+__device__ __forceinline__ void gemm_slots(const void* x, const void* starts, const void* slots,
                                            const void* bias, const void* packed, void* y,
                                            unsigned char* shared, int n, float alpha, float limit) {
   const SlotTile<E, 8 * kTokenTiles> tile(starts, slots, blockIdx.y, n);

@@ -1,6 +1,6 @@
 """Linears of experts on tensor cores; `linear` has what is rounded, and the order of the sums.
 
-Few slots, which nobody has sorted, have blocks of their own, and a row's block adds up what its
+Gemv slots, which nobody has sorted, have blocks of their own, and a row's block adds up what its
 experts give. More are sorted by expert (`route`) and go in tiles of one expert, as many as leave
 few tiles half empty; their results wait for a launch that adds them. A row's sum over its experts
 is added in ascending order, one fused multiply-add each, in both.
@@ -17,13 +17,13 @@ from ...expert_specs import ExpertLinearSpec
 from ...kernel_set import FusedKernel
 from .. import emit as e
 from ..experts import launch_sums
-from ..route import few_slots_on_tensor_cores
+from ..route import gemv_slots_on_tensor_cores
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
 from .expert_plan import ExpertPlan
 from .linear import STORED
 from .linear import source as source_of_linears
-from .plan import PREPARE_THREADS, TOKENS, Few
+from .plan import PREPARE_THREADS, TOKENS, Gemv
 
 _GATES = {None: "kNoGate", "silu": "kSilu", "gelu_tanh": "kGeluTanh", "clamped": "kClamped"}
 _SUM_THREADS = 256
@@ -31,9 +31,7 @@ _SUM_THREADS = 256
 
 def source() -> str:
     """The CUDA C++ of all kernels."""
-    return joined(
-        "instructions", "weights", "rows", "few_rows", "many_rows", "experts", "expert_row"
-    )
+    return joined("instructions", "weights", "rows", "gemv", "gemm", "experts", "expert_row")
 
 
 def fits(spec: ExpertLinearSpec) -> bool:
@@ -98,7 +96,7 @@ class _Experts:
         """All of them; the host chooses by the number of slots."""
         spec = self.spec
         if spec.routed:
-            alone = few_slots_on_tensor_cores(self.n, spec.experts, spec.top_k)
+            alone = gemv_slots_on_tensor_cores(self.n, spec.experts, spec.top_k)
         else:
             alone = self.n <= 1
         e.choose(alone, self._launch_alone, self._launch_tiles)
@@ -129,7 +127,7 @@ class _Experts:
         """Emit tiles of slots of one expert, and the sums of rows."""
         if self.spec.x_dtype != "float16":
             self._prepare()
-        self._choose_tiles(self.plan.few)
+        self._choose_tiles(self.plan.gemv)
         if self.spec.combined:
             launch_sums(self.spec, _SUM_THREADS, self.b, self.n)
 
@@ -146,27 +144,27 @@ class _Experts:
 
         e.launch((rows,), PREPARE_THREADS, block)
 
-    def _choose_tiles(self, few: Sequence[tuple[int, Few]]) -> None:
-        if not few:
-            self._launch_many()
+    def _choose_tiles(self, gemvs: Sequence[tuple[int, Gemv]]) -> None:
+        if not gemvs:
+            self._launch_gemm()
             return
-        (most, first), *rest = few
+        (most, first), *rest = gemvs
         fits = self.n * self.spec.top_k <= most * self.spec.experts
-        e.choose(fits, lambda: self._launch_few(first), lambda: self._choose_tiles(rest))
+        e.choose(fits, lambda: self._launch_gemv(first), lambda: self._choose_tiles(rest))
 
-    def _launch_few(self, few: Few) -> None:
+    def _launch_gemv(self, gemv: Gemv) -> None:
         plan = self.plan
-        sizes = (few.row_tiles, few.token_tiles, few.ahead)
+        sizes = (gemv.row_tiles, gemv.token_tiles, gemv.ahead)
         threads = plan.slices * layout.LANES
-        memory = few.sums_bytes(plan.slices)
-        self._launch("few_slots", sizes, few.row_tiles, few.token_tiles, threads, memory)
+        memory = gemv.sums_bytes(plan.slices)
+        self._launch("gemv_slots", sizes, gemv.row_tiles, gemv.token_tiles, threads, memory)
 
-    def _launch_many(self) -> None:
-        many = self.plan.many
-        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages)
-        threads, memory = many.warps * layout.LANES, many.shared_bytes()
-        row_tiles = many.row_tiles * many.warps
-        self._launch("many_slots", sizes, row_tiles, many.token_tiles, threads, memory)
+    def _launch_gemm(self) -> None:
+        gemm = self.plan.gemm
+        sizes = (gemm.row_tiles, gemm.token_tiles, gemm.warps, gemm.stages)
+        threads, memory = gemm.warps * layout.LANES, gemm.shared_bytes()
+        row_tiles = gemm.row_tiles * gemm.warps
+        self._launch("gemm_slots", sizes, row_tiles, gemm.token_tiles, threads, memory)
 
     def _launch(
         self,

@@ -40,7 +40,7 @@ __device__ __forceinline__ Word load_once(const Word* from) {
 
 // Read now: a compiler would read before a loop what a loop reads again, and has no registers for
 // it.
-__device__ __forceinline__ uint4 load_again(const uint4* from) {
+__device__ __forceinline__ uint4 load_volatile(const uint4* from) {
   uint4 v;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -107,7 +107,7 @@ __device__ __forceinline__ Word odd_bytes(Word a, Word above) {
 }
 
 // What lane ^ mask has; all lanes of a warp come here.
-__device__ __forceinline__ float of_lane_beside(float value, int mask) {
+__device__ __forceinline__ float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 

@@ -18,14 +18,14 @@ from ...specs import FusedLinearSpec, LinearSpec
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
-from .plan import PREPARE_THREADS, TOKENS, Few, Many, Plan
+from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, Plan
 
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
 
 
 def source() -> str:
     """The CUDA C++ of all kernels."""
-    return joined("instructions", "weights", "rows", "few_rows", "many_rows")
+    return joined("instructions", "weights", "rows", "gemv", "gemm")
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
@@ -73,7 +73,7 @@ def fused_linear(
     ]
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        _Linear(spec, plan, b, sizes["m"]).emit(plan.few, prepared)
+        _Linear(spec, plan, b, sizes["m"]).emit(plan.gemv, prepared)
 
     return FusedKernel(
         compute=e.prim_func(parameters, emit),
@@ -91,21 +91,21 @@ class _Linear:
         self.buffers = b
         self.x = b["x"]  # as it is multiplied by
 
-    def emit(self, few: Sequence[tuple[int, Few]], prepare: bool) -> None:
+    def emit(self, gemvs: Sequence[tuple[int, Gemv]], prepare: bool) -> None:
         """All of them; the host chooses by the number of rows.
 
         Args:
-            few: kernels that are left, ascending.
+            gemvs: kernels that are left, ascending.
             prepare: whether x has to be prepared for them, and is not yet.
         """
-        if prepare and not (few and few[0][1].normed):
+        if prepare and not (gemvs and gemvs[0][1].normed):
             self._prepare()
             self.x, prepare = self.buffers["rows"], False
-        if not few:
-            self._choose_many()
+        if not gemvs:
+            self._choose_gemm()
             return
-        (most, first), *rest = few
-        e.choose(self.m <= most, lambda: self._launch_few(first), lambda: self.emit(rest, prepare))
+        (most, first), *rest = gemvs
+        e.choose(self.m <= most, lambda: self._launch_gemv(first), lambda: self.emit(rest, prepare))
 
     def _prepare(self) -> None:
         spec, b = self.spec, self.buffers
@@ -118,44 +118,51 @@ class _Linear:
 
         e.launch((self.m,), PREPARE_THREADS, block)
 
-    def _launch_few(self, few: Few) -> None:
+    def _launch_gemv(self, gemv: Gemv) -> None:
         spec, b, slices = self.spec, self.buffers, self.plan.slices
-        x = b["x"] if few.normed else self.x
-        sizes = (few.row_tiles, few.token_tiles, few.ahead, few.normed)
-        name = templated("few_rows", *_weight(spec), *sizes, *_result(spec))
+        x = b["x"] if gemv.normed else self.x
+        sizes = (gemv.row_tiles, gemv.token_tiles, gemv.ahead, gemv.normed)
+        name = templated("gemv", *_weight(spec), *sizes, *_result(spec))
 
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
-            memory = shared(few.shared_bytes(spec, slices))
+            memory = shared(gemv.shared_bytes(spec, slices))
             tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
             call(source(), name, x.data, self._norm(), b["packed"].data, *tail)
 
-        across = -(-layout.tiles(spec.linear()) // few.row_tiles)
-        tokens = few.token_tiles * TOKENS
+        across = -(-layout.tiles(spec.linear()) // gemv.row_tiles)
+        tokens = gemv.token_tiles * TOKENS
         e.launch((across, (self.m + tokens - 1) // tokens), slices * layout.LANES, block)
 
-    def _choose_many(self) -> None:
-        many, wide = self.plan.many, self.plan.wide
+    def _choose_gemm(self) -> None:
+        gemm, wide = self.plan.gemm, self.plan.wide
         if wide is None:
-            self._launch_many(many)
+            self._launch_gemm(gemm)
             return
         most, other = wide
-        e.choose(self.m <= most, lambda: self._launch_many(many), lambda: self._launch_many(other))
+        e.choose(self.m <= most, lambda: self._launch_gemm(gemm), lambda: self._launch_gemm(other))
 
-    def _launch_many(self, many: Many) -> None:
+    def _launch_gemm(self, gemm: Gemm) -> None:
         spec, b, x = self.spec, self.buffers, self.x
-        sizes = (many.row_tiles, many.token_tiles, many.warps, many.stages, many.patch, many.far)
-        name = templated("many_rows", *_weight(spec), *sizes, *_result(spec))
+        sizes = (
+            gemm.row_tiles,
+            gemm.token_tiles,
+            gemm.warps,
+            gemm.stages,
+            gemm.patch,
+            gemm.shared_totals,
+        )
+        name = templated("gemm", *_weight(spec), *sizes, *_result(spec))
 
         def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
-            tail = self._residual(), b["y"].data, shared(many.shared_bytes())
+            tail = self._residual(), b["y"].data, shared(gemm.shared_bytes())
             call(source(), name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
 
-        across = -(-layout.tiles(spec.linear()) // (many.row_tiles * many.warps))
-        tokens = many.token_tiles * TOKENS
+        across = -(-layout.tiles(spec.linear()) // (gemm.row_tiles * gemm.warps))
+        tokens = gemm.token_tiles * TOKENS
         tiles = (self.m + tokens - 1) // tokens
-        patches = (tiles + many.patch - 1) // many.patch
-        grid = T.min(tiles, many.patch), patches * across
-        e.launch(grid, many.warps * layout.LANES, block)
+        patches = (tiles + gemm.patch - 1) // gemm.patch
+        grid = T.min(tiles, gemm.patch), patches * across
+        e.launch(grid, gemm.warps * layout.LANES, block)
 
     # What is not there is some other tensor, which is not read.
     def _norm(self) -> Any:

@@ -15,18 +15,18 @@ TOKENS = 8  # of a token tile: of one multiplication
 PREPARE_THREADS = 256
 MOST_SLICES = 8
 _SHARED_BYTES = 49152  # of a block, on every device
-# Blocks that keep a device busy with prompts: from so many on `Many` takes over from `Few`.
+# Blocks that keep a device busy: prompts with at least so many blocks go to `Gemm`.
 _ENOUGH_BLOCKS = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Few:
-    """A block has `row_tiles`, a warp a slice of K: weights come as fast as memory gives them."""
+class Gemv:
+    """GEMV and small batches, bound by memory: a block has `row_tiles`, a warp a slice of K."""
 
     row_tiles: int
     token_tiles: int
-    ahead: int = 4  # pieces of weights that a lane has under way: 4 or 8
-    normed: bool = False  # for one row, float32, which each block normalises: a launch less
+    ahead: int = 4  # loads of weights that a lane has in flight: 4 or 8
+    normed: bool = False  # each block normalises the single float32 row itself: one launch fewer
 
     def shared_bytes(self, spec: FusedLinearSpec, slices: int) -> int:
         """Sums of the slices, and the row."""
@@ -44,19 +44,19 @@ class Few:
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
-    """Each of a block's warps has `row_tiles`, all of them the block's tokens."""
+class Gemm:
+    """GEMM, bound by the tensor cores: a warp has `row_tiles`, and all tokens of its block."""
 
     row_tiles: int
     token_tiles: int
     warps: int
     stages: int  # chunks of tokens in shared memory
-    patch: int = 32  # blocks of other tokens beside each other: they read weights together
-    far: bool = False  # whether totals lie in shared memory, too
+    patch: int = 32  # neighbouring blocks of other tokens, which share weights in L2
+    shared_totals: bool = False  # whether the running totals are in shared memory, too
 
     def shared_bytes(self) -> int:
         """Chunks of tokens, and totals."""
-        return self.stages * self.stage_bytes() + (self.totals_bytes() if self.far else 0)
+        return self.stages * self.stage_bytes() + (self.totals_bytes() if self.shared_totals else 0)
 
     def stage_bytes(self) -> int:
         """A chunk of tokens."""
@@ -67,33 +67,34 @@ class Many:
         return self.warps * self.row_tiles * ROWS * self.token_tiles * TOKENS * 4
 
     def most_rows(self, out_features: int) -> int:
-        """Of x, that make too few blocks of it."""
+        """The largest number of rows of x that leaves the device with too few blocks."""
         across = -(-out_features // (self.warps * self.row_tiles * ROWS))
         return self.token_tiles * TOKENS * (-(-_ENOUGH_BLOCKS // across) - 1)
 
 
-_MANY = Many(row_tiles=2, token_tiles=8, warps=8, stages=4)
-# For float16 weights, twice the tokens. A multiplication of `_MANY` reads 512 / 8 bytes of such
-# weights and 16 of tokens, one of `_WIDE` 512 / 16 and 16. An H100 gives each multiprocessor about
-# 24 bytes a clock of what it caches; where prompts go at half the speed of cuBLAS's products it
-# multiplies 0.4 times a clock, and reads 32 bytes or 19. With 8 bits `_MANY` reads 20, with 4 bits
-# 14: it stays, because the sums of twice the tokens cost, too. They are 128 registers of a lane, so
-# totals lie in shared memory, where the end of a slice takes up to 2,048 clocks (of 20,000 with K
-# of 4,096, if no other warp multiplies meanwhile); the opening of 8 bits has no registers left; and
-# the last blocks are filled less. Eight warps are two a scheduler: enough, because each multiplies
-# eight times before it comes to the same sum again, at six clocks or more about 50, and the result
-# is there after some 33; whoever waits for shared memory leaves the other warp's to the scheduler.
-_WIDE = Many(row_tiles=2, token_tiles=16, warps=8, stages=3, patch=16, far=True)
+_GEMM = Gemm(row_tiles=2, token_tiles=8, warps=8, stages=4)
+# Float16 weights take a tile of twice the tokens, because the L1 cache bounds `_GEMM`: one
+# multiplication loads 512 / 8 bytes of such weights and 16 of tokens, with `_WIDE_GEMM` 512 / 16
+# and 16. An H100 delivers about 24 bytes a clock to each multiprocessor; at half the speed of
+# cuBLAS it multiplies 0.4 times a clock, so it loads 32 bytes or 19. With 8 bits `_GEMM` loads
+# 20, with 4 bits 14: these keep it, because the sums of twice the tokens have a price, too. The
+# sums fill 128 registers of a lane, so the running totals move to shared memory, where the end of
+# a slice takes up to 2,048 clocks (of 20,000 with K = 4,096, if no other warp multiplies
+# meanwhile). Dequantizing 8 bits has no registers left, and the last blocks have more padding.
+# Eight warps are two a scheduler, which is enough: a warp multiplies eight times before it
+# returns to the same sum (at six clocks or more, about 50), and a result takes some 33 clocks.
+# While one warp waits for shared memory, the scheduler runs the other.
+_WIDE_GEMM = Gemm(row_tiles=2, token_tiles=16, warps=8, stages=3, patch=16, shared_totals=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Of one linear."""
 
-    few: tuple[tuple[int, Few], ...]  # by the most rows that it is for, ascending
-    many: Many  # for more
+    gemv: tuple[tuple[int, Gemv], ...]  # (largest number of rows, kernel), ascending
+    gemm: Gemm  # for more rows
     slices: int
-    wide: tuple[int, Many] | None = None  # for more than so many
+    wide: tuple[int, Gemm] | None = None  # (rows, kernel for more rows than that)
 
     @staticmethod
     def of(spec: FusedLinearSpec, asked_bytes: int = 0) -> Plan:
@@ -106,21 +107,23 @@ class Plan:
         row_tiles = 2 if spec.gated else 1  # a gate's, and that of what it is for
         slices = min(MOST_SLICES, spec.in_features // CHUNK)
         ahead = 8 // row_tiles  # so that two blocks share the registers of a multiprocessor
-        one = Few(row_tiles, 1, ahead, normed=True)
-        few = (
+        one = Gemv(row_tiles, 1, ahead, normed=True)
+        gemv = (
             *([(1, one)] if one.can_norm(spec, slices) else []),
-            (8, Few(row_tiles, 1, ahead)),
-            (16, Few(row_tiles, 2)),
-            (max(32, _MANY.most_rows(spec.out_features)), Few(2, 4)),
+            (8, Gemv(row_tiles, 1, ahead)),
+            (16, Gemv(row_tiles, 2)),
+            (max(32, _GEMM.most_rows(spec.out_features)), Gemv(2, 4)),
         )
         wide = _wide(asked_bytes) if spec.scheme == "f16" else None
         if wide is None:
-            return Plan(few, _MANY, slices)
-        one_tile = _MANY.token_tiles * TOKENS  # by which a wide one would be half filled
-        return Plan(few, _MANY, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide))
+            return Plan(gemv, _GEMM, slices)
+        one_tile = _GEMM.token_tiles * TOKENS  # by which a wide one would be half filled
+        return Plan(gemv, _GEMM, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide))
 
 
-def _wide(asked_bytes: int) -> Many | None:
-    """With as many stages as fit: a block of sm_80 has room for two; None: not even that."""
-    stages = min(_WIDE.stages, (asked_bytes - _WIDE.totals_bytes()) // _WIDE.stage_bytes())
-    return replace(_WIDE, stages=stages) if stages >= 2 else None
+def _wide(asked_bytes: int) -> Gemm | None:
+    """`_WIDE_GEMM` with the stages that fit (two on sm_80), or None if fewer than two fit."""
+    stages = min(
+        _WIDE_GEMM.stages, (asked_bytes - _WIDE_GEMM.totals_bytes()) // _WIDE_GEMM.stage_bytes()
+    )
+    return replace(_WIDE_GEMM, stages=stages) if stages >= 2 else None

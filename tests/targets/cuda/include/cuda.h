@@ -57,7 +57,7 @@ struct Half {
 };
 
 using emulator::end_batch_of_copies;
-using emulator::of_lane_beside;
+using emulator::shuffle_xor;
 using emulator::start_copy;
 
 template <int kBatches>
@@ -71,7 +71,7 @@ inline void multiply_add(float (&sums)[4], const Word (&a)[4], Word b0, Word b1)
 
 inline uint4 load_once(const uint4* from) { return *from; }
 inline Word load_once(const Word* from) { return *from; }
-inline uint4 load_again(const uint4* from) { return *from; }
+inline uint4 load_volatile(const uint4* from) { return *from; }
 
 inline float as_float(Half x) {
   _Float16 value;

@@ -1,4 +1,4 @@
-"""Matrix times many vectors: tiles in shared memory; a thread goes through the lanes in turn."""
+"""Tiled GEMM with shared memory, for prefill: a thread adds the lanes of `linear` in turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS_A_THREAD = TILE_COLUMNS // SIDE
 SIZE = ROWS_A_THREAD * COLUMNS_A_THREAD
 
 
-def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     """Emit the kernel, and before it one for the rows' norms."""
     launch_inverses(plan, tensors, m)
     shape = shape_for(plan.limits)
@@ -46,7 +46,7 @@ def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
         e.when(thread == 0, lambda: T.buffer_store(tensors.inverse, value, [row]))
 
     if plan.spec.norm_eps is not None:
-        e.launch((m,), plan.few_threads, block)
+        e.launch((m,), plan.gemv_threads, block)
 
 
 class ThreadTile(Tile):

@@ -1,7 +1,7 @@
-"""Matrix times many vectors by matrix units: tiles in shared memory, 16 x 16 at a time.
+"""Tiled GEMM by the matrix units of AMD's GPUs: tiles in shared memory, 16 x 16 at a time.
 
-x and opened weights are float16 there, products are exact and sums float32, in ascending groups of
-16 columns.
+x and the dequantized weights are float16 there; products are exact and sums float32. Groups of 16
+columns are added in ascending order.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tvm.script import tirx as T
 
 from ...specs import FusedLinearSpec
 from .. import emit as e
+from ..gemm import launch_inverses
 from ..linear_plan import Operands, Plan
-from ..many_rows import launch_inverses
 from ..tile import Share, Tile
 from ..weights import GROUP
 from .units import SIDE, UNITS, MatrixUnit
@@ -33,14 +33,14 @@ def fits(spec: FusedLinearSpec) -> bool:
     )
 
 
-def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     """Emit the kernel, and before it one for the rows' norms."""
     assert plan.limits.wave_matrices is not None
     launch(plan, tensors, m, UNITS[plan.limits.wave_matrices])
 
 
 def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
-    """`launch_many_rows` for a matrix unit."""
+    """`launch_gemm` for a matrix unit."""
     launch_inverses(plan, tensors, m)
     shape = ROWS, COLUMNS, unit.lanes * DOWN * ACROSS
     e.launch(
@@ -97,9 +97,9 @@ class WaveTile(Tile):
         for i in range(0, len(values), _VECTOR):
             T.buffer_store(into, halves[T.ramp(i, 1, _VECTOR)], [row, T.ramp(k + i, 1, _VECTOR)])
 
-    def opened(self, row: Any, word: Any) -> list[Any]:
+    def dequantized(self, row: Any, word: Any) -> list[Any]:
         """See Tile."""
-        return self.tensors.weights.opened(row, word)
+        return self.tensors.weights.dequantized(row, word)
 
     def _matrix_column(self, j: int) -> Any:
         """The first column of the wave's matrix j: those of gates are in the tile's left half."""

@@ -1,7 +1,7 @@
 // A few tokens: weights are read once, as fast as memory gives them. A block has some row tiles of
 // the weight, and a warp for each slice of K.
-#ifndef WHERRY_FEW_ROWS
-#define WHERRY_FEW_ROWS
+#ifndef WHERRY_GEMV_ROWS
+#define WHERRY_GEMV_ROWS
 
 namespace wherry {
 
@@ -139,9 +139,9 @@ struct Partials {
 // kSlices * kRowTiles * kTokenTiles * 512 bytes, of a kNormed one 2 K more.
 template <template <int, int> class Stored, int kN, int kK, int kRowTiles, int kTokenTiles,
           int kAhead, bool kNormed, bool kGated, bool kResidual, class Y>
-__device__ __forceinline__ void few_rows(const void* x, const void* norm, const void* packed,
-                                         const void* residual, void* y, unsigned char* shared,
-                                         int m, float eps) {
+__device__ __forceinline__ void gemv(const void* x, const void* norm, const void* packed,
+                                     const void* residual, void* y, unsigned char* shared, int m,
+                                     float eps) {
   using Weights = Stored<kN, kK>;
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   const int first_token = blockIdx.y * (8 * kTokenTiles);

@@ -1,8 +1,8 @@
-"""Matrix times many vectors by SIMD groups: tiles in shared memory, multiplied 8 x 8 at a time.
+"""Tiled GEMM by SIMD-group matrices: tiles in shared memory, multiplied 8 x 8 at a time.
 
-x and the opened weights are float32 there: a weight of 4 or 8 bits times a float16 scale is exact,
-and nothing is rounded that other kernels would not round. Groups of 32 columns are added in
-ascending order.
+x and the dequantized weights are float32 there: a weight of 4 or 8 bits times a float16 scale is
+exact, so this kernel rounds nothing that other kernels would not round. Groups of 32 columns are
+added in ascending order.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from tvm.script import tirx as T
 
 from .. import emit as e
+from ..gemm import launch_inverses
 from ..linear_plan import Operands, Plan
-from ..many_rows import launch_inverses
 from ..tile import Share, Tile
 from ..weights import GROUP
+from .intrinsics import MatrixRegisters
 from .plan import LANES, SIDE, Matrices, tiles
-from .words import MatrixRegisters
 
 
-def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     """Emit the kernels, and before them one for the rows' norms; the host chooses by rows."""
     launch_inverses(plan, tensors, m)
     most, small, large = tiles(plan.spec)
@@ -78,9 +78,9 @@ class MatrixTile(Tile):
             at = self.cut.w_at + (k + i) * self.cut.w_stride + column
             T.buffer_store(self.memory, value, [at])
 
-    def opened(self, row: Any, word: Any) -> list[Any]:
+    def dequantized(self, row: Any, word: Any) -> list[Any]:
         """See Tile; times the scale, which the portable kernel multiplies sums by."""
-        return self.tensors.weights.opened(row, word)
+        return self.tensors.weights.dequantized(row, word)
 
     def _multiply(self, sums: MatrixRegisters, xs: Any, ws: Any, k: Any) -> None:
         cut = self.cut

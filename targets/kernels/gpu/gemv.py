@@ -1,6 +1,6 @@
-"""Matrix times few vectors: a lane of `linear` is a thread, so neighbours read neighbouring groups.
+"""GEMV, for decode: a thread is a lane of `linear`, so neighbours read neighbouring groups.
 
-A block has some columns for one row, or for four rows that share the reading of the weights.
+A block computes some columns for one row, or for four rows that read the weights once.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, finish, inverses_of
+from .linear_plan import Operands, Plan, eight, epilogue, inverses_of
 from .simdgroups.sums import over_lanes
 from .weights import GROUP, WORD, WORDS
 
 Words = Callable[[Any], list[Any]]  # of k: eight elements of a row of x, from k on
 
 
-def launch_few_rows(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
+def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
     """Emit the kernel for blocks of `rows` rows."""
-    threads = plan.few_threads
+    threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
 
     def block(block: Any, first: Any, thread: Any) -> None:
@@ -40,7 +40,7 @@ def launch_few_rows(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
             inside = column < plan.spec.width
             if rows > 1:
                 inside = T.And(inside, first * rows + r <= last)
-            e.when(inside, lambda: finish(plan, tensors, indices[r], column, sums))
+            e.when(inside, lambda: epilogue(plan, tensors, indices[r], column, sums))
 
         multiply(plan, tensors, loads, first_column, thread, threads, plan.outputs, store)
 
@@ -131,22 +131,22 @@ def _add_group(
 ) -> None:
     weights, size = tensors.weights, len(loads) * len(weight_rows)
     group = e.let(group)
-    opened = [weights.group(row, group) for row in weight_rows]
+    dequantized = [weights.group(row, group) for row in weight_rows]
     into = e.private(size) if weights.has_scales else sums
     if weights.has_scales:
         for i in range(size):
             T.buffer_store(into, T.float32(0), [i])
     for word in range(WORDS):
         xs = [load(group * GROUP + word * WORD) for load in loads]
-        for c, numbers in enumerate(opened):
+        for c, numbers in enumerate(dequantized):
             for i, w in enumerate(numbers(word)):
                 w = e.let(w) if len(xs) > 1 else w
                 for r, x in enumerate(xs):
-                    at = r * len(opened) + c
+                    at = r * len(dequantized) + c
                     T.buffer_store(into, e.fma(x[i], w, into[at]), [at])
     if weights.has_scales:
         for c, row in enumerate(weight_rows):
             scale = weights.scale(row, group)
             for r in range(len(loads)):
-                at = r * len(opened) + c
+                at = r * len(dequantized) + c
                 T.buffer_store(sums, e.fma(into[at], scale, sums[at]), [at])

@@ -1,7 +1,7 @@
-"""Matrix times many vectors by cooperative matrices: tiles in shared memory.
+"""Tiled GEMM by cooperative matrices: tiles of x and of weights are staged in shared memory.
 
-x and opened weights are float16 there, products are exact and sums float32, in ascending groups of
-32 columns; in which order a device adds those of a group it does not tell.
+Both are float16 there; products are exact and sums float32. Groups of 32 columns are added in
+ascending order. The device chooses the order inside a group and does not tell it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from tvm.script import tirx as T
 
 from ...specs import FusedLinearSpec
 from .. import emit as e
+from ..gemm import launch_inverses
 from ..linear_plan import Operands, Plan
-from ..many_rows import launch_inverses
 from ..tile import Share, Tile
 from ..weights import GROUP, WORD, WORDS
-from . import words
+from . import intrinsics
 
 _STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
-_SUMS_STRIDE = words.COLUMNS + 4
+_SUMS_STRIDE = intrinsics.COLUMNS + 4
 _LARGEST_HALF = 65504.0
-SHAPE = words.ROWS, words.COLUMNS, words.THREADS
+SHAPE = intrinsics.ROWS, intrinsics.COLUMNS, intrinsics.THREADS
 
 
 def fits(spec: FusedLinearSpec) -> bool:
@@ -31,12 +31,15 @@ def fits(spec: FusedLinearSpec) -> bool:
     )
 
 
-def launch_many_rows(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     """Emit the kernel, and before it one for the rows' norms."""
     launch_inverses(plan, tensors, m)
     e.launch(
-        (-(-plan.spec.out_features // words.COLUMNS), (m + words.ROWS - 1) // words.ROWS),
-        words.THREADS,
+        (
+            -(-plan.spec.out_features // intrinsics.COLUMNS),
+            (m + intrinsics.ROWS - 1) // intrinsics.ROWS,
+        ),
+        intrinsics.THREADS,
         lambda *place: CooperativeTile(Share(plan, tensors, m, *place), SHAPE).emit(),
     )
 
@@ -54,12 +57,12 @@ class CooperativeTile(Tile):
 
     def emit(self) -> None:
         """All groups, then the stores."""
-        words.begin(self.thread)
+        intrinsics.begin(self.thread)
         with T.serial(self.plan.groups) as group:
             self.load_x(group)
             self.load_w(group)
             e.barrier()
-            words.multiply(self.thread, self.x, self.w, _STRIDE, GROUP)
+            intrinsics.multiply(self.thread, self.x, self.w, _STRIDE, GROUP)
             e.barrier()
         self._store()
 
@@ -71,9 +74,9 @@ class CooperativeTile(Tile):
         """See Tile."""
         self._keep(self.w, column, k, values)
 
-    def opened(self, row: Any, word: Any) -> list[Any]:
+    def dequantized(self, row: Any, word: Any) -> list[Any]:
         """See Tile."""
-        return self.tensors.weights.opened(row, word)
+        return self.tensors.weights.dequantized(row, word)
 
     def load_w(self, group: Any) -> None:
         """See Tile; neighbouring threads open neighbouring words of a row."""
@@ -81,7 +84,7 @@ class CooperativeTile(Tile):
         def load(index: Any) -> None:
             column, word = e.let(e.div(index, WORDS)), e.let(e.mod(index, WORDS))
             row = self.weight_row(column)
-            self.keep_w(word * WORD, column, self.opened(row, group * WORDS + word))
+            self.keep_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
 
         e.over(self.columns * WORDS, self.threads, self.thread, load)
 
@@ -92,7 +95,7 @@ class CooperativeTile(Tile):
 
     def _store(self) -> None:
         spec = self.plan.spec
-        words.store(self.thread, self.sums, _SUMS_STRIDE)
+        intrinsics.store(self.thread, self.sums, _SUMS_STRIDE)
         e.barrier()
 
         def output(index: Any) -> None:

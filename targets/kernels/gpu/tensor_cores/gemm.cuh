@@ -1,12 +1,12 @@
-// Many tokens: a block has 8 kTokenTiles tokens, whose chunks come to shared memory some ahead of
+// Gemm tokens: a block has 8 kTokenTiles tokens, whose chunks come to shared memory some ahead of
 // their use, and each of its warps kRowTiles row tiles of the weight, which no other warp opens.
-#ifndef WHERRY_MANY_ROWS
-#define WHERRY_MANY_ROWS
+#ifndef WHERRY_GEMM
+#define WHERRY_GEMM
 
 namespace wherry {
 
 // What a lane has of the slices that are summed up.
-template <bool kFar, int kRowTiles, int kTokenTiles, int kThreads>
+template <bool kSharedTotals, int kRowTiles, int kTokenTiles, int kThreads>
 struct Totals {                                 // in registers
   static constexpr int kAtATime = kTokenTiles;  // token tiles whose numbers a lane reads at once
   static constexpr int kUnrolled = kTokenTiles;
@@ -191,17 +191,19 @@ __device__ __forceinline__ void each_total(const Sum& totals, Put put) {
 // the order of x, then y, as far as anybody knows; those that run at once should read little memory
 // between them: the tokens of a patch of kPatch tiles, by as many weights as there are blocks left.
 // The grid is (tiles of a patch, patches * row tiles of all warps of a block). Shared memory has,
-// behind the chunks of tokens, totals that are kFar.
+// behind the chunks of tokens, totals that are kSharedTotals.
 template <template <int, int> class Stored, int kN, int kK, int kRowTiles, int kTokenTiles,
-          int kWarps, int kStages, int kPatch, bool kFar, bool kGated, bool kResidual, class Y>
-__device__ __forceinline__ void many_rows(const void* x, const void* packed, const void* residual,
-                                          void* y, unsigned char* shared, int m) {
+          int kWarps, int kStages, int kPatch, bool kSharedTotals, bool kGated, bool kResidual,
+          class Y>
+__device__ __forceinline__ void gemm(const void* x, const void* packed, const void* residual,
+                                     void* y, unsigned char* shared, int m) {
   using Weights = Stored<kN, kK>;
   constexpr int kAcross = divided_up(Weights::kTiles, kRowTiles * kWarps);
   const int warp = blockIdx.y % kAcross * kWarps + threadIdx.x / 32;
   const int first_token = (blockIdx.y / kAcross * kPatch + blockIdx.x) * (8 * kTokenTiles);
   if (first_token >= m) return;  // of the last patch
-  Totals<kFar, kRowTiles, kTokenTiles, kWarps * 32> totals(shared + kStages * kTokenTiles * 1024);
+  Totals<kSharedTotals, kRowTiles, kTokenTiles, kWarps * 32> totals(shared +
+                                                                    kStages * kTokenTiles * 1024);
   multiply_tokens<Weights, kRowTiles, kTokenTiles, kWarps, kStages>(
       Weights(packed, threadIdx.x % 32),
       [&](int r) { return row_tile<kN, kRowTiles, kGated>(warp, r); },

@@ -41,6 +41,6 @@ class MatrixRegisters:
         )
 
 
-def from_lane(value: Any, distance: int) -> Any:
+def shuffle_xor(value: Any, distance: int) -> Any:
     """The value of the lane whose number has the bit `distance` turned over."""
     return T.call_pure_extern("float32", "simd_shuffle_xor", value, T.uint16(distance))
