@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import wherry.models
+import wherry.models.families
 from wherry.errors import ModelError
 from wherry.head import Head, ScoreHead, read_head
 from wherry.models.arch import Architecture, read_config
@@ -46,7 +46,7 @@ class Described:
 
 def architectures() -> list[str]:
     """Names of the files that end with an `ARCH`; see `families` for the aliases in them."""
-    (folder,) = wherry.models.__path__
+    (folder,) = wherry.models.families.__path__
     return sorted(p.stem for p in Path(folder).glob("*.py") if "\nARCH = " in p.read_text())
 
 
@@ -54,7 +54,7 @@ def families() -> dict[str, Architecture]:
     """Every value of `model_type` that is supported, and the architecture that it names."""
     found: dict[str, Architecture] = {}
     for name in architectures():
-        arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
+        arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
         found |= dict.fromkeys((arch.name, *arch.aliases), arch)
     return dict(sorted(found.items()))
 
@@ -62,7 +62,7 @@ def families() -> dict[str, Architecture]:
 def _family(name: object) -> Architecture | None:
     """That of a `model_type`; only its own file is imported if it has one."""
     if isinstance(name, str) and name in architectures():
-        arch: Architecture = importlib.import_module(f"wherry.models.{name}").ARCH
+        arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
         return arch
     return families().get(str(name))
 

@@ -73,7 +73,7 @@ def rows() -> list[Family]:
     known: dict[str, dict[str, Any]] = json.loads(CHECKED.read_text())
     found = []
     for name, arch in families().items():
-        text = importlib.import_module(f"wherry.models.{arch.name}").__doc__ or ""
+        text = importlib.import_module(f"wherry.models.families.{arch.name}").__doc__ or ""
         first = text.strip().splitlines()[0]
         about = first if name == arch.name else f"{first} (as {arch.name})"
         checked = known.get(name, {})

@@ -1,1 +1,1 @@
-"""Architectures: one file each, named as Hugging Face's `model_type`."""
+"""What architectures are made of; `families/` has the architectures themselves, a file each."""

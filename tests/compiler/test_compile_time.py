@@ -8,8 +8,8 @@ import pytest
 
 from wherry.compiler.build import Deployment, build_library
 from wherry.compiler.export import export
-from wherry.models import qwen3_moe
 from wherry.models.arch import RopeConfig
+from wherry.models.families import qwen3_moe
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 

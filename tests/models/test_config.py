@@ -231,7 +231,7 @@ def test_text_that_is_no_configuration(tmp_path, text, said):
 
 @pytest.mark.parametrize("name", architectures())
 def test_every_number_has_a_range(name):
-    config = importlib.import_module(f"wherry.models.{name}").ARCH.config
+    config = importlib.import_module(f"wherry.models.families.{name}").ARCH.config
     hints = get_type_hints(config, include_extras=True)
     for field in fields(config):
         bare = [h for h in get_args(hints[field.name]) or [hints[field.name]] if h in (int, float)]

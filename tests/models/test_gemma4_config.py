@@ -7,7 +7,7 @@ import pytest
 from wherry.compiler.export import Group, _state
 from wherry.errors import ModelError
 from wherry.models.arch import read_config
-from wherry.models.gemma4_text import ARCH, Gemma4Config, state
+from wherry.models.families.gemma4_text import ARCH, Gemma4Config, state
 
 SMALL = {
     "hidden_size": 64,

@@ -7,8 +7,8 @@ from tvm import ir, relax
 
 from wherry.compiler.build import Deployment
 from wherry.compiler.export import export
-from wherry.models import qwen3_moe
 from wherry.models.arch import RopeConfig
+from wherry.models.families import qwen3_moe
 from wherry.passes.pipelines import PipelineInputs, phases
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets import webgpu

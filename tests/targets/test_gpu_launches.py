@@ -13,8 +13,8 @@ from tvm_ffi import structural_map
 
 from wherry.compiler.build import Deployment
 from wherry.compiler.export import export
-from wherry.models import llama, qwen3
 from wherry.models.arch import RopeConfig
+from wherry.models.families import llama, qwen3
 from wherry.passes.kernels import is_tir_call
 from wherry.passes.pipelines import PipelineInputs, phases
 from wherry.quant.scheme import find as find_scheme

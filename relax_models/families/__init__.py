@@ -1,0 +1,1 @@
+"""Architectures: one file each, named as Hugging Face's `model_type`."""

@@ -1,0 +1,74 @@
+"""Baichuan and Baichuan 2 decoders: Llama with q, k and v in one tensor; 13B with ALiBi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from .. import decoder
+from ..arch import Architecture, RopeConfig, concat, drop, rename, unit_rows
+from ..config import Positions, Range
+from ..decoder import CausalLM
+from ..positions import alibi
+from ..state import AttentionShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaichuanConfig(decoder.DecoderConfig):
+    """Fields of config.json that shape the computation.
+
+    Models with ALiBi have `model_max_length` alone. The second generation, which has a weight of a
+    training loss, divides the rows of its head by their lengths.
+    """
+
+    max_position_embeddings: Positions = 4096
+    model_max_length: Positions | None = None
+    z_loss_weight: Annotated[float, Range(0.0, 1e3)] | None = None
+    has_alibi: bool = False
+    IGNORED: ClassVar[tuple[str, ...]] = ("_from_model_config",)
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """Where there is no count of positions there is ALiBi."""
+        if "max_position_embeddings" in given or "model_max_length" not in given:
+            return given
+        return {
+            **given,
+            "max_position_embeddings": given["model_max_length"],
+            "has_alibi": True,
+        }
+
+    def problems(self) -> Iterator[str]:
+        """Those of every decoder, and RoPE beside ALiBi."""
+        yield from decoder.DecoderConfig.problems(self)
+        if self.has_alibi and self.rope != RopeConfig():
+            yield f"rope_parameters: found {self.rope} without max_position_embeddings"
+
+    @property
+    def normalised_head(self) -> bool:
+        """Whether rows of the head have length one."""
+        return self.z_loss_weight is not None
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """None with ALiBi."""
+        return None if self.has_alibi else self.rope
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """With ALiBi where there is no RoPE."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        slopes = alibi(self.num_attention_heads) if self.has_alibi else ()
+        return replace(shape, slopes=slopes)
+
+
+ARCH = Architecture(
+    name="baichuan",
+    config=BaichuanConfig,
+    model=CausalLM,
+    weights=(
+        concat("gate_up_proj.weight", "gate_proj.weight", "up_proj.weight"),
+        unit_rows("lm_head.weight", when="normalised_head"),
+        rename("qkv_proj.weight", "W_pack.weight"),
+        drop("rotary_emb.inv_freq"),
+    ),
+)

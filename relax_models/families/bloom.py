@@ -1,0 +1,90 @@
+"""Bloom decoders: ALiBi in place of positions, a norm of the embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from tvm.relax.frontend.nn import Tensor
+
+from .. import classic, decoder
+from ..activations import Name
+from ..arch import Architecture, rename
+from ..config import Positions
+from ..positions import alibi
+from ..state import AttentionShape, Batch
+from . import falcon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BloomConfig(classic.ClassicConfig):
+    """Fields of config.json that shape the computation. No field says how long a text may be."""
+
+    max_position_embeddings: Positions = 2048
+    hidden_act: Name = "gelu_pytorch_tanh"
+    tie_word_embeddings: bool = True
+    ROTATES: ClassVar[bool] = False
+    SPELLED: ClassVar[Mapping[str, str]] = {
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "norm_eps": "layer_norm_epsilon",
+        "max_position_embeddings": "seq_length",
+    }
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "apply_residual_connection_post_layernorm": (False,),
+        "pretraining_tp": (1, 2, 4, 8),  # how it was trained, unless
+        "slow_but_exact": (False,),
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "attention_softmax_in_fp32",
+        "bias_dropout_fusion",
+        "masked_softmax_fusion",
+        "offset_alibi",
+        "skip_bias_add",
+        "skip_bias_add_qkv",
+        "n_inner",  # 4 * hidden_size, whatever it says
+        "unk_token_id",
+    )
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """Fields have had other names."""
+        older = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
+        older |= {"n_embed": "hidden_size"}
+        return {older.get(name, name): value for name, value in given.items()}
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """With ALiBi."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, slopes=alibi(self.num_attention_heads))
+
+
+class Decoder(classic.Decoder):
+    def __init__(self, cfg: BloomConfig) -> None:
+        super().__init__(cfg)
+        self.embed_norm = cfg.norm()
+
+    def embedded(self, batch: Batch) -> Tensor:
+        """What the first layer reads, [n, d]."""
+        x: Tensor = self.embed_norm(super().embedded(batch))
+        return x
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(
+    name="bloom",
+    config=BloomConfig,
+    model=CausalLM,
+    weights=(
+        *(
+            rename(f"model.embed_norm.{kind}", f"transformer.word_embeddings_layernorm.{kind}")
+            for kind in falcon.KINDS
+        ),
+        *falcon.WEIGHTS,
+    ),
+    base="transformer",
+)

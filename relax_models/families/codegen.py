@@ -1,0 +1,61 @@
+"""CodeGen decoders: GPT-J whose q, v and k are stored in the four parts they were trained in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import classic
+from ..arch import Architecture, Pairs, rename, reorder
+from . import gptj
+
+PARTS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeGenConfig(gptj.GPTJConfig):
+    """Fields of config.json that shape the computation."""
+
+    def problems(self) -> Iterator[str]:
+        """Those of GPT-J, and heads that do not fit the parts."""
+        yield from gptj.GPTJConfig.problems(self)
+        if self.num_attention_heads % PARTS:
+            yield f"n_head: {self.num_attention_heads} is not divisible by the {PARTS} stored parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Rows [4, 3 (q, v, k), h / 4, e]: all of q, of k, of v, with rotated pairs as halves."""
+
+    heads: int
+    pairs: Pairs
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of our rows theirs."""
+        size = self.heads * self.pairs.head_dim
+        part = size // PARTS
+        which, row = rows // size, rows % size  # of q, k, v
+        row = np.where(which < 2, self.pairs.source(row), row)
+        place = np.array([0, 2, 1])[which]
+        result: NDArray[np.int64] = row // part * 3 * part + place * part + row % part
+        return result
+
+
+def _parts(cfg: CodeGenConfig) -> Parts:
+    return Parts(cfg.num_attention_heads, gptj.pairs(cfg))
+
+
+ARCH = Architecture(
+    name="codegen",
+    config=CodeGenConfig,
+    model=classic.BiasedLM,
+    weights=(
+        rename("self_attn.qkv_proj.weight", "attn.qkv_proj.weight"),
+        *gptj.NAMES,
+        reorder("attn.qkv_proj.weight", _parts),
+    ),
+    base="transformer",
+)

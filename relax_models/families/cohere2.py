@@ -1,0 +1,54 @@
+"""Cohere 2 decoders (Command R7B, Command A): windows in most layers, NoPE in the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from tvm.relax.frontend import nn
+
+from .. import decoder
+from ..arch import Architecture, RopeConfig
+from ..config import Epsilon, Positions, Range
+from ..decoder import PAIRED, WEIGHTS, Biases, Scales
+from ..norms import LayerNorm
+from . import cohere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohere2Config(decoder.WindowedConfig):
+    """Fields of config.json that shape the computation."""
+
+    max_position_embeddings: Positions = 8192
+    layer_norm_eps: Epsilon = 1e-5
+    tie_word_embeddings: bool = True
+    attention_bias: bool = False
+    logit_scale: Annotated[float, Range(1e-6, 1e6)] = 0.0625
+    sliding_window: Positions | None = 4096
+    sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 4  # each so-and-so-manieth has none
+    IGNORED: ClassVar[tuple[str, ...]] = ("cache_implementation",)
+
+    def is_windowed(self, layer: int) -> bool:
+        """All but each so-and-so-manieth."""
+        return (layer + 1) % self.sliding_window_pattern != 0
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """Windowed layers alone have one."""
+        return self.rope if self.windowed(layer) else None
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def scales(self) -> Scales:
+        """Of logits."""
+        return Scales(logits=float(self.logit_scale))
+
+    def norm(self, size: int | None = None) -> nn.Module:
+        """Without a bias."""
+        return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)
+
+
+ARCH = Architecture(
+    name="cohere2", config=Cohere2Config, model=cohere.CausalLM, weights=(*WEIGHTS, *PAIRED)
+)

@@ -1,0 +1,49 @@
+"""DeepSeek V3 mixtures of experts: V2 whose experts are chosen by a sigmoid and a bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .. import latent
+from ..arch import Architecture
+from ..config import Count, Positions, Size
+from . import deepseek_v2, glm4_moe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
+    """Fields of config.json that shape the computation."""
+
+    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "hidden_act": ("silu",),
+        "moe_layer_freq": (1,),
+        "scoring_func": ("sigmoid",),
+        "topk_method": ("noaux_tc",),
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = deepseek_v2.DeepseekV2Config.IGNORED
+    max_position_embeddings: Positions = 4096
+    moe_intermediate_size: Size = 2048
+    n_shared_experts: glm4_moe.Few = 1
+    n_routed_experts: Count = 256
+    routed_scaling_factor: glm4_moe.Factor = 2.5
+    n_group: Count = 8
+    topk_group: Count = 4
+    first_k_dense_replace: glm4_moe.Few = 3
+    norm_topk_prob: bool = True
+    rope_interleave: bool = True
+
+    @property
+    def paired(self) -> bool:
+        """Whether neighbours rotate in a checkpoint."""
+        return self.rope_interleave
+
+
+ARCH = Architecture(
+    name="deepseek_v3",
+    config=DeepseekV3Config,
+    model=deepseek_v2.CausalLM,
+    weights=deepseek_v2.WEIGHTS,
+)

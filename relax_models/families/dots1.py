@@ -1,0 +1,43 @@
+"""dots.llm1 mixtures of experts: Qwen3's attention, and experts chosen as in DeepSeek V3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from .. import decoder
+from ..arch import Architecture
+from ..config import Positions, Range
+from ..decoder import WEIGHTS, Biases
+from ..experts import STACKED
+from ..state import AttentionShape
+from . import glm4_moe, qwen3_moe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
+    """Fields of config.json that shape the computation."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
+    sliding_window: Positions | None = 4096
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 62  # so many have no window
+    attention_bias: bool = False
+
+    def is_windowed(self, layer: int) -> bool:
+        """The upper layers."""
+        return layer >= self.max_window_layers
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """As of every decoder, with the norms."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+
+
+ARCH = Architecture(
+    name="dots1", config=Dots1Config, model=qwen3_moe.CausalLM, weights=(*STACKED, *WEIGHTS)
+)

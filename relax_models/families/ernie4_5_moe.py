@@ -1,0 +1,85 @@
+"""ERNIE 4.5 mixtures of experts: the dense model with experts in layers between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from .. import experts
+from ..arch import Architecture, concat
+from ..config import Count, Range, Size
+from ..decoder import PAIRED, WEIGHTS
+from ..experts import STACKED, Experts, Routing
+from . import ernie4_5
+
+Few = Annotated[int, Range(0, 2**12)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
+    """Fields of config.json that shape the computation."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
+    ALIASES: ClassVar[Mapping[str, str]] = {
+        "num_experts": "moe_num_experts",
+        "num_local_experts": "moe_num_experts",
+        "num_experts_per_tok": "moe_k",
+    }
+    head_dim: Size | None = None
+    moe_intermediate_size: Size = 1536
+    moe_k: Count = 6
+    moe_num_experts: Count = 64
+    moe_num_shared_experts: Few = 2
+    moe_layer_start_index: Few = 1
+    moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1  # -1: the last
+    moe_layer_interval: Count = 1
+    moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
+
+    def problems(self) -> Iterator[str]:
+        """Those of every decoder, and a head that is tied and has a bias."""
+        yield from ernie4_5.Ernie4_5Config.problems(self)
+        if self.use_bias and self.tie_word_embeddings:
+            yield "use_bias: true, with tie_word_embeddings; supported is one of the two"
+
+    def experts_of(self, layer: int) -> Experts | None:
+        """Of the layers from start to end, by the interval."""
+        last = self.moe_layer_end_index
+        last = self.num_hidden_layers - 1 if last == -1 else last
+        inside = self.moe_layer_start_index <= layer <= last
+        if not inside or (layer + 1) % self.moe_layer_interval:
+            return None
+        routing = Routing(
+            experts=self.moe_num_experts,
+            top_k=self.moe_k,
+            bias=True,
+            normalized=True,
+            floor=float(self.moe_norm_min),
+        )
+        shared = self.moe_intermediate_size * self.moe_num_shared_experts
+        return Experts(
+            routing=routing,
+            size=self.moe_intermediate_size,
+            shared=shared,
+            shared_bias=self.use_bias,
+            bias_axes=2,
+        )
+
+
+class CausalLM(experts.CausalLM):
+    def __init__(self, cfg: Ernie4_5MoeConfig) -> None:
+        self.head_bias = cfg.use_bias
+        super().__init__(cfg)
+
+
+ARCH = Architecture(
+    name="ernie4_5_moe",
+    config=Ernie4_5MoeConfig,
+    model=CausalLM,
+    weights=(
+        concat("mlp.e_score_correction_bias", "mlp.moe_statics.e_score_correction_bias"),
+        *STACKED,
+        *WEIGHTS,
+        *PAIRED,
+    ),
+)

@@ -1,0 +1,60 @@
+"""EXAONE 4 decoders: norms after attention and feed-forward, of q and k; NoPE beside windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from .. import decoder
+from ..arch import Architecture, RopeConfig
+from ..config import Epsilon, Positions, Range
+from ..decoder import WEIGHTS
+from ..state import AttentionShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exaone4Config(decoder.WindowedConfig):
+    """Fields of config.json that shape the computation."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
+    rms_norm_eps: Epsilon = 1e-5
+    sliding_window: Positions | None = 4096
+    # Each so-and-so-manieth layer has no window; or its layers by letters: L has one, G has not.
+    sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
+
+    def problems(self) -> Iterator[str]:
+        """Those of windows, and a pattern of other letters."""
+        yield from decoder.WindowedConfig.problems(self)
+        pattern = self.sliding_window_pattern
+        if not self.layer_types and (isinstance(pattern, str) or not pattern) and self.window:
+            yield f"sliding_window_pattern: {pattern!r} without layer_types, supported is a number"
+
+    def is_windowed(self, layer: int) -> bool:
+        """All but each so-and-so-manieth."""
+        pattern = self.sliding_window_pattern
+        return isinstance(pattern, int) and (layer + 1) % pattern != 0
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """Where some layers have windows, only these have one."""
+        return self.rope if self.window is None or self.windowed(layer) else None
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """As of every decoder, with the norms."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+
+
+class Block(decoder.PostNormBlock):
+    attention = decoder.HeadNormAttention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(name="exaone4", config=Exaone4Config, model=CausalLM, weights=WEIGHTS)

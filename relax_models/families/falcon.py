@@ -1,0 +1,141 @@
+"""Falcon decoders (7B, 40B, 180B, RW): shared keys, attention beside feed-forward, or ALiBi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor
+
+from .. import classic, decoder
+from ..activations import Name
+from ..arch import Architecture, RopeConfig, Word, rename, reorder
+from ..config import Range
+from ..decoder import TIED, Biases
+from ..positions import alibi
+from ..state import AttentionShape, PagedKV
+
+KINDS = ("weight", "bias")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FalconConfig(classic.ClassicConfig):
+    """Fields of config.json that shape the computation.
+
+    ALiBi's biases are exact here; transformers rounds them to bfloat16.
+    """
+
+    hidden_act: Name = "gelu"
+    tie_word_embeddings: bool = True
+    alibi: bool = False
+    bias: bool = False
+    multi_query: bool = True
+    parallel_attn: bool = True
+    new_decoder_architecture: bool = False
+    num_ln_in_parallel_attn: Annotated[int, Range(1, 2)] | None = None
+    SPELLED: ClassVar[Mapping[str, str]] = {
+        "norm_eps": "layer_norm_epsilon",
+        "hidden_act": "activation",
+        "intermediate_size": "ffn_hidden_size",
+        "num_key_value_heads": "num_kv_heads",
+    }
+
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "apply_residual_connection_post_layernorm": (False,),
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = ("ff_factor",)  # ffn_hidden_size says it
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """Fields have had other names."""
+        older = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads"}
+        older |= {"n_head_kv": "num_kv_heads", "n_embed": "hidden_size"}
+        return {older.get(name, name): value for name, value in given.items()}
+
+    def problems(self) -> Iterator[str]:
+        """Those of the line, and a combination that no code computes."""
+        yield from classic.ClassicConfig.problems(self)
+        if self.alibi and self.rope != RopeConfig():
+            yield f"rope_parameters: found {self.rope}, but alibi is true"
+        if not self.new_decoder_architecture and self.num_ln_in_parallel_attn == 2:
+            yield "num_ln_in_parallel_attn: found 2 without new_decoder_architecture"
+        if self.new_decoder_architecture and not self.parallel_attn:
+            yield "parallel_attn: found False, supported with new_decoder_architecture is True"
+
+    @property
+    def kv_heads(self) -> int:
+        """Of which there may be one."""
+        if self.new_decoder_architecture:
+            return self.num_key_value_heads or self.num_attention_heads
+        return 1 if self.multi_query else self.num_attention_heads
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """None with ALiBi."""
+        return None if self.alibi else self.rope
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """ALiBi's biases are multiplied by the scale, too."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        slopes = alibi(self.num_attention_heads) if self.alibi else ()
+        return replace(shape, slopes=tuple(slope * shape.scale for slope in slopes))
+
+    def biases(self) -> Biases:
+        """All linears, or none."""
+        return Biases(self.bias, self.bias, self.bias)
+
+
+class TwinNormBlock(classic.TwinNormBlock):
+    """With names of its own for the norms."""
+
+    def __init__(self, cfg: FalconConfig, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.ln_attn, self.ln_mlp = self.input_layernorm, self.post_attention_layernorm
+        del self.input_layernorm, self.post_attention_layernorm
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        y = self.self_attn(self.ln_attn(x), cache, layer)
+        return self.added(self.added(x, y), self.mlp(self.ln_mlp(x)))
+
+
+class Decoder(decoder.Decoder):
+    def block_of(self, cfg: FalconConfig) -> type[nn.Module]:
+        """By the number and the place of norms."""
+        if not cfg.parallel_attn:
+            return classic.Block
+        norms = cfg.num_ln_in_parallel_attn or (2 if cfg.new_decoder_architecture else 1)
+        return TwinNormBlock if norms == 2 else classic.ParallelBlock
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+# Names that Bloom has, too.
+NAMES: Mapping[str, str] = {
+    "self_attn.qkv_proj": "self_attention.query_key_value",
+    "self_attn.o_proj": "self_attention.dense",
+    "mlp.up_proj": "mlp.dense_h_to_4h",
+    "mlp.down_proj": "mlp.dense_4h_to_h",
+    "model.norm": "transformer.ln_f",
+}
+WEIGHTS: tuple[Word, ...] = (
+    TIED,
+    *(
+        rename(f"{ours}.{kind}", f"{their}.{kind}")
+        for ours, their in NAMES.items()
+        for kind in KINDS
+    ),
+    rename("model.embed_tokens.weight", "transformer.word_embeddings.weight"),
+    rename("model.layers.*", "transformer.h.*"),
+    *(reorder(f"query_key_value.{kind}", classic.by_head) for kind in KINDS),
+)
+ARCH = Architecture(
+    name="falcon",
+    config=FalconConfig,
+    model=CausalLM,
+    weights=WEIGHTS,
+    base="transformer",
+)

@@ -1,0 +1,381 @@
+"""Gemma 4 decoders, text: layers of two kinds of head, shared caches, embeddings of each layer.
+
+Windowed layers have small heads and many; the others have large heads, few of them for keys, whose
+keys may be their values (before norm and rotation). The last layers may read the cache of the last
+one of their kind that has one. A layer may add what a table of its own has for the token, and a
+mixture of experts beside its feed-forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Annotated, Any, ClassVar
+
+from tvm import te
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from .. import decoder
+from ..activations import activate
+from ..arch import Architecture, LayerState, RopeConfig, concat, inv_freq, rename, unused_in
+from ..config import Count, Positions, Range, Size, VocabSize
+from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
+from ..experts import Chosen, ExpertBank, Experts, Routing, route
+from ..layers import Embedding, GatedMLP, Unquantized, exact
+from ..norms import RMSNorm
+from ..reference import Given, qkv_heads
+from ..state import AttentionShape, Batch, PagedKV
+from .gemma2 import Cap
+
+Few = Annotated[int, Range(0, 2**12)]
+ROPE = {
+    WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
+    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+}
+PATTERN = 6  # without layer_types each so-and-so-manieth has no window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemma4Config(decoder.WindowedConfig):
+    """Fields of config.json that shape the computation."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "hidden_activation": ("gelu_pytorch_tanh",),
+        "use_bidirectional_attention": ("vision",),  # images' tokens alone
+    }
+    head_dim: Size | None = 256
+    global_head_dim: Size = 512
+    num_global_key_value_heads: Count | None = None  # None: as the others
+    max_position_embeddings: Positions = 131072
+    tie_word_embeddings: bool = True
+    sliding_window: Positions | None = 512
+    local_rope: RopeConfig  # of windowed layers
+    attention_bias: bool = False
+    attention_k_eq_v: bool = False  # of layers without a window
+    final_logit_softcapping: Cap | None = None
+    num_kv_shared_layers: Few = 0
+    use_double_wide_mlp: bool = False  # of layers that share
+    vocab_size_per_layer_input: VocabSize = 262144
+    hidden_size_per_layer_input: Annotated[int, Range(0, 2**20)] = 256
+    enable_moe_block: bool = False
+    num_experts: Count | None = None
+    top_k_experts: Count | None = None
+    moe_intermediate_size: Size | None = None
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """RoPE by the kind of layer; what layers without a window have otherwise, by two names."""
+        given = dict(given)
+        both = given.get("rope_parameters", ROPE)
+        if isinstance(both, dict):
+            given["rope_parameters"] = both.get(FULL)
+            given["local_rope_parameters"] = both.get(WINDOWED)
+            # What is not of a kind, or of none, is an unknown field.
+            given |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in ROPE}
+            given |= {f"rope_parameters.{n}": "missing" for n in ROPE if not both.get(n)}
+        if (otherwise := _otherwise(given)) is not None:
+            del given["per_layer_config"]
+            given |= {"global_head_dim": given.get("head_dim", 256), **otherwise}
+        elif "per_layer_config" not in given and not given.get("attention_k_eq_v"):
+            given.pop("num_global_key_value_heads", None)  # as transformers has it
+        return given
+
+    def problems(self) -> Iterator[str]:
+        """Those of windows, and what layers of two kinds and those that share cannot be."""
+        yield from decoder.WindowedConfig.problems(self)
+        heads, few = self.num_attention_heads, self.num_global_key_value_heads
+        if few and heads % few:
+            yield f"num_global_key_value_heads: {few} does not divide num_attention_heads, {heads}"
+        if self.global_head_dim % 2:
+            yield f"global_head_dim: {self.global_head_dim} dimensions rotate; they do in pairs"
+        kinds = [self.windowed(i) for i in range(self.num_hidden_layers)]
+        if set(kinds) != set(kinds[: self.first_shared]):
+            yield (
+                f"num_kv_shared_layers: the {self.num_kv_shared_layers} last of "
+                f"{self.num_hidden_layers} layers share caches, and no layer before them has one "
+                "of each kind"
+            )
+        if self.hidden_size_per_layer_input and self.vocab_size_per_layer_input < self.vocab_size:
+            yield (
+                f"vocab_size_per_layer_input: {self.vocab_size_per_layer_input} is less than "
+                f"vocab_size, {self.vocab_size}"
+            )
+        if self.enable_moe_block:
+            for name in ("num_experts", "top_k_experts", "moe_intermediate_size"):
+                if getattr(self, name) is None:
+                    yield f"{name}: missing, with enable_moe_block"
+            if (self.top_k_experts or 1) > (self.num_experts or 2**12):
+                yield f"top_k_experts: {self.top_k_experts} of {self.num_experts} num_experts"
+
+    @property
+    def first_shared(self) -> int:
+        """The first layer that reads another's cache."""
+        return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
+
+    @property
+    def shared(self) -> range:
+        """Layers that have no cache of their own."""
+        return range(self.first_shared, self.num_hidden_layers)
+
+    def source_of(self, layer: int) -> int:
+        """The layer whose cache a layer reads."""
+        if layer not in self.shared:
+            return layer
+        kind = self.windowed(layer)
+        return max(i for i in range(self.first_shared) if self.windowed(i) == kind)
+
+    def is_windowed(self, layer: int) -> bool:
+        """All but each so-and-so-manieth."""
+        return (layer + 1) % PATTERN != 0
+
+    def windowed(self, layer: int) -> bool:
+        """Never the last one."""
+        return layer + 1 < self.num_hidden_layers and decoder.WindowedConfig.windowed(self, layer)
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        """By whether the layer is windowed."""
+        return self.local_rope if self.windowed(layer) else self.rope
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """Of its kind; scores are not scaled, and values are normed."""
+        windowed = self.windowed(layer)
+        e = self.head_size if windowed else self.global_head_dim
+        few = None if windowed else self.num_global_key_value_heads
+        rope = self.rope_of(layer)
+        assert rope is not None
+        table = inv_freq(rope, rope.rotary_dim(e), self.max_position_embeddings)
+        own: Given = "keys" if self.attention_k_eq_v and not windowed else "both"
+        return AttentionShape(
+            heads=self.num_attention_heads,
+            kv_heads=few or self.kv_heads,
+            head_dim=e,
+            scale=1.0,
+            inv_freq=tuple(float(f) for f in table.inv_freq),
+            rope_scaling=table.attention_factor,
+            qk_norm_eps=self.rms_norm_eps,
+            v_norm=layer not in self.shared,
+            kv="none" if layer in self.shared else own,
+            window=self.window_of(layer),
+        )
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def scales(self) -> Scales:
+        """Of embeddings, and the cap of logits."""
+        return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
+
+    def size_of(self, layer: int) -> int:
+        """Columns of a feed-forward."""
+        return self.intermediate_size * (2 if self.wide(layer) else 1)
+
+    def wide(self, layer: int) -> bool:
+        """Whether a feed-forward has twice the columns."""
+        return self.use_double_wide_mlp and layer in self.shared
+
+    def experts(self) -> Experts:
+        """Beside the feed-forward of each layer."""
+        assert self.num_experts and self.top_k_experts and self.moe_intermediate_size
+        routing = Routing(experts=self.num_experts, top_k=self.top_k_experts, normalized=True)
+        return Experts(routing=routing, size=self.moe_intermediate_size, gate="gelu_tanh")
+
+
+def _otherwise(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What per_layer_config says of layers without a window; None: nothing, or not of these."""
+    each, layers = given.get("per_layer_config"), given.get("num_hidden_layers")
+    names = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+    if not isinstance(each, dict) or type(layers) is not int:
+        return None
+    kinds = given.get("layer_types") or [
+        FULL if (i + 1) % PATTERN == 0 else WINDOWED for i in range(min(layers, 2**12))
+    ]
+    full = {i for i, kind in enumerate(kinds) if kind == FULL or i + 1 == len(kinds)}
+    said = list(each.values())
+    known = all(isinstance(own, dict) and set(own) <= set(names) for own in said)
+    where = {int(name) if name.isdecimal() else -1 for name in each}
+    if not known or (said and where != full) or any(own != said[0] for own in said):
+        return None
+    return {names[name]: value for name, value in (said[0] if said else {}).items()}
+
+
+def state(config: Gemma4Config) -> tuple[LayerState, ...]:
+    """Layers that share keep nothing."""
+    return tuple(
+        LayerState(kind="none") if i in config.shared else LayerState(window=config.window_of(i))
+        for i in range(config.num_hidden_layers)
+    )
+
+
+class Attention(nn.Module):
+    """With norms of heads; its linear has as much of keys and values as the layer makes."""
+
+    def __init__(self, cfg: Gemma4Config, layer: int) -> None:
+        self.shape, self.source = cfg.attention_shape(layer), cfg.source_of(layer)
+        shape, biases, d = self.shape, cfg.biases(), cfg.hidden_size
+        h, e = shape.heads, shape.head_dim
+        width = qkv_heads(h, shape.kv_heads, shape.kv) * e
+
+        def projection(kv: Given) -> nn.Module | None:
+            return nn.Linear(d, width, bias=biases.qkv) if shape.kv == kv else None
+
+        self.qkv_proj, self.qk_proj = projection("both"), projection("keys")
+        self.q_proj = projection("none")
+        self.o_proj = nn.Linear(h * e, d, bias=biases.out)
+        self.q_norm = cfg.norm(e)
+        self.k_norm = None if shape.kv == "none" else cfg.norm(e)
+
+    def forward(self, x: Tensor, cache: PagedKV) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        made = self.qkv_proj or self.qk_proj or self.q_proj
+        assert made is not None
+        q_norm = self.q_norm.factor()
+        norms = (q_norm, q_norm if self.k_norm is None else self.k_norm.factor())
+        return self.o_proj(cache.attend(self.source, made(x), self.shape, norms))
+
+
+class Router(nn.Module):
+    """Chooses experts of the normalised row; an expert's weight has a factor of its own."""
+
+    def __init__(self, cfg: Gemma4Config, routing: Routing) -> None:
+        self.routing, self.scale = routing, cfg.hidden_size**-0.5
+        self.norm = cfg.norm()
+        self.proj = Unquantized(cfg.hidden_size, routing.experts, bias=False)
+        self.per_expert_scale = exact((routing.experts,))
+
+    def forward(self, x: Tensor) -> Chosen:
+        """X [n, d] -> the experts of each row."""
+        chosen = route(self.proj(self.norm(x) * self.scale), None, self.routing)
+        factors = op.astype(self.per_expert_scale, "float32")
+        weights = op.tensor_expr_op(
+            lambda w, ids, s: te.compute(w.shape, lambda i, k: w[i, k] * s[ids[i, k]], "weighted"),
+            "weighted",
+            [chosen.weights, chosen.ids, factors],
+        )
+        return replace(chosen, weights=weights)
+
+
+class LayerInput(nn.Module):
+    """Adds what the layer's own table has for the token, as far as a gate lets it."""
+
+    def __init__(self, cfg: Gemma4Config) -> None:
+        p, d = cfg.hidden_size_per_layer_input, cfg.hidden_size
+        self.size = p
+        self.gate = nn.Linear(d, p, bias=False)
+        self.projection = nn.Linear(p, d, bias=False)
+        self.norm = cfg.norm()
+
+    def forward(self, x: Tensor, inputs: Tensor, layer: int) -> Tensor:
+        """X [n, d], inputs [n, layers * p] -> [n, d]."""
+        gate = activate(self.gate(x), "gelu_tanh", gated=False)
+        first = layer * self.size
+        gated = op.tensor_expr_op(
+            lambda g, t: te.compute(g.shape, lambda i, k: g[i, k] * t[i, first + k], "let_in"),
+            "let_in",
+            [gate, inputs],
+        )
+        return x + self.norm(self.projection(gated))
+
+
+class Block(nn.Module):
+    def __init__(self, cfg: Gemma4Config, layer: int) -> None:
+        self.input_layernorm = cfg.norm()
+        self.self_attn = Attention(cfg, layer)
+        self.post_attention_layernorm = cfg.norm()
+        self.pre_feedforward_layernorm = cfg.norm()
+        self.mlp = GatedMLP(cfg.hidden_size, cfg.size_of(layer), "gelu_tanh")
+        self.post_feedforward_layernorm = cfg.norm()
+        if cfg.enable_moe_block:
+            made = cfg.experts()
+            self.router = Router(cfg, made.routing)
+            self.experts = ExpertBank(cfg.hidden_size, made)
+            self.post_feedforward_layernorm_1 = cfg.norm()
+            self.pre_feedforward_layernorm_2 = cfg.norm()
+            self.post_feedforward_layernorm_2 = cfg.norm()
+        self.mixed = cfg.enable_moe_block
+        self.layer_input = LayerInput(cfg) if cfg.hidden_size_per_layer_input else None
+        self.layer_scalar = exact((1,))
+
+    def forward(self, x: Tensor, cache: PagedKV, inputs: Tensor | None, layer: int) -> Tensor:
+        """X [n, d], inputs [n, layers * p] if any -> [n, d]."""
+        y = self.self_attn(self.input_layernorm(x), cache)
+        x = x + self.post_attention_layernorm(y)
+        y = self.mlp(self.pre_feedforward_layernorm(x))
+        if self.mixed:
+            mixed = self.experts(self.pre_feedforward_layernorm_2(x), self.router(x))
+            y = self.post_feedforward_layernorm_1(y) + self.post_feedforward_layernorm_2(mixed)
+        x = x + self.post_feedforward_layernorm(y)
+        if self.layer_input is not None:
+            x = self.layer_input(x, inputs, layer)
+        return x * self.layer_scalar
+
+
+class LayerTables(nn.Module):
+    """What all layers' tables have for the tokens, and a linear of their embeddings."""
+
+    def __init__(self, cfg: Gemma4Config) -> None:
+        self.layers, self.size = cfg.num_hidden_layers, cfg.hidden_size_per_layer_input
+        self.hidden_size = cfg.hidden_size
+        width = self.layers * self.size
+        self.table = Embedding(cfg.vocab_size_per_layer_input, width)
+        self.projection = nn.Linear(cfg.hidden_size, width, bias=False)
+        self.norm = RMSNorm(self.size, cfg.rms_norm_eps)
+
+    def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
+        """Tokens int32 [n], their embeddings [n, d] -> [n, layers * p]."""
+        n = x.shape[0]
+        told = self.projection(x) * self.hidden_size**-0.5
+        told = self.norm(op.reshape(told, (n * self.layers, self.size)))
+        told = op.reshape(told, (n, self.layers * self.size))
+        return (told + self.table(tokens) * sqrt(self.size)) * sqrt(0.5)
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+    def __init__(self, cfg: Gemma4Config) -> None:
+        super().__init__(cfg)
+        self.per_layer = LayerTables(cfg) if cfg.hidden_size_per_layer_input else None
+
+    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
+        """-> [m, d], the normalised hidden states of the logit rows."""
+        x = self.embedded(batch)
+        inputs = None if self.per_layer is None else self.per_layer(batch.tokens, x)
+        for i, block in enumerate(self.layers):
+            x = block(x, cache, inputs, i)
+        return self.norm(batch.wanted(x))
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+_BLOCK = "model.layers.*"
+_ATTENTION = f"{_BLOCK}.self_attn"
+ARCH = Architecture(
+    name="gemma4_text",
+    config=Gemma4Config,
+    model=CausalLM,
+    state=state,
+    weights=(
+        concat(f"{_BLOCK}.experts.gate_up_proj.weight", f"{_BLOCK}.experts.gate_up_proj"),
+        concat(f"{_BLOCK}.experts.down_proj.weight", f"{_BLOCK}.experts.down_proj"),
+        *WEIGHTS,
+        concat("qk_proj.weight", "q_proj.weight", "k_proj.weight"),
+        concat("qk_proj.bias", "q_proj.bias", "k_proj.bias"),
+        rename("model.per_layer.table.weight", "model.embed_tokens_per_layer.weight"),
+        rename("model.per_layer.projection.weight", "model.per_layer_model_projection.weight"),
+        rename("model.per_layer.norm.weight", "model.per_layer_projection_norm.weight"),
+        rename(f"{_BLOCK}.layer_input.gate.weight", f"{_BLOCK}.per_layer_input_gate.weight"),
+        rename(f"{_BLOCK}.layer_input.projection.weight", f"{_BLOCK}.per_layer_projection.weight"),
+        rename(f"{_BLOCK}.layer_input.norm.weight", f"{_BLOCK}.post_per_layer_input_norm.weight"),
+        rename(f"{_BLOCK}.router.norm.weight", f"{_BLOCK}.router.scale"),
+        *(
+            unused_in(f"{_ATTENTION}.{name}", lambda cfg: cfg.shared)
+            for name in ("k_proj.*", "v_proj.*", "k_norm.weight", "v_norm.weight")
+        ),
+    ),
+)

@@ -1,0 +1,82 @@
+"""GPT-2 decoders: learned positions, LayerNorm, biases, GELU without a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from .. import classic, decoder
+from ..arch import Architecture, Word, drop, rename, transpose
+from ..config import Positions
+from ..decoder import TIED
+from ..state import AttentionShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GPT2Config(classic.ClassicConfig):
+    """Fields of config.json that shape the computation."""
+
+    max_position_embeddings: Positions = 1024
+    tie_word_embeddings: bool = True
+    scale_attn_weights: bool = True
+    scale_attn_by_inverse_layer_idx: bool = False
+    ROTATES: ClassVar[bool] = False
+    SPELLED: ClassVar[Mapping[str, str]] = classic.SPELLED
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"add_cross_attention": (False,)}
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "attn_pdrop",
+        "n_ctx",
+        "n_special",
+        "predict_special_tokens",
+        "_num_labels",
+        "reorder_and_upcast_attn",
+        "summary_type",
+        "summary_use_proj",
+        "summary_activation",
+        "summary_proj_to_labels",
+        "summary_first_dropout",
+    )
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """As of every decoder, with its own scales."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        scale = shape.scale if self.scale_attn_weights else 1.0
+        return replace(
+            shape, scale=scale / (layer + 1 if self.scale_attn_by_inverse_layer_idx else 1)
+        )
+
+
+# Names that came with GPT-2.
+NAMES: tuple[Word, ...] = (
+    *(
+        rename(f"{ours}.{kind}", f"{theirs}.{kind}")
+        for ours, theirs in (
+            ("self_attn.qkv_proj", "attn.c_attn"),
+            ("self_attn.o_proj", "attn.c_proj"),
+            ("mlp.up_proj", "mlp.c_fc"),
+            ("mlp.down_proj", "mlp.c_proj"),
+            ("input_layernorm", "ln_1"),
+            ("post_attention_layernorm", "ln_2"),
+            ("model.norm", "transformer.ln_f"),
+        )
+        for kind in ("weight", "bias")
+    ),
+    rename("model.embed_tokens.weight", "transformer.wte.weight"),
+    rename("model.embed_positions.weight", "transformer.wpe.weight"),
+    rename("model.layers.*", "transformer.h.*"),
+    drop("attn.bias"),  # what a row may see
+    drop("attn.masked_bias"),
+)
+# Of linears [in, out].
+TRANSPOSED: tuple[Word, ...] = tuple(
+    transpose(f"{name}.weight", f"{name}.weight")
+    for name in ("qkv_proj", "o_proj", "up_proj", "down_proj")
+)
+ARCH = Architecture(
+    name="gpt2",
+    config=GPT2Config,
+    model=classic.PositionedLM,
+    weights=(*TRANSPOSED, TIED, *NAMES),
+    base="transformer",
+)

@@ -1,0 +1,60 @@
+"""GPT-BigCode decoders (StarCoder, SantaCoder): GPT-2 whose query heads share one key head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from .. import classic
+from ..activations import Name
+from ..arch import Architecture, Groups, Word, reorder
+from ..config import Range
+from ..decoder import TIED
+from . import gpt2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GPTBigCodeConfig(gpt2.GPT2Config):
+    """Fields of config.json that shape the computation."""
+
+    hidden_act: Name = "gelu_pytorch_tanh"
+    multi_query: bool = True
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"add_cross_attention": (False,)}
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        *gpt2.GPT2Config.IGNORED,
+        "attention_softmax_in_fp32",
+        "scale_attention_softmax_in_fp32",
+        "runner_max_sequence_length",
+        "inference_runner",
+        "max_batch_size",
+        "max_sequence_length",
+        "pad_key_length",
+        "pre_allocate_kv_cache",
+        "validate_runner_input",
+    )
+    num_key_value_heads: Annotated[int, Range(1, 2**12)] | None = None
+
+    @property
+    def kv_heads(self) -> int:
+        """One, or as many as query heads."""
+        return 1 if self.multi_query else self.num_attention_heads
+
+
+def _groups(cfg: GPTBigCodeConfig) -> Groups:
+    """All query heads, k and v; or a head's q, k and v, then the next head's."""
+    return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
+
+
+WEIGHTS: tuple[Word, ...] = (
+    TIED,
+    *gpt2.NAMES,
+    *(reorder(f"attn.c_attn.{kind}", _groups) for kind in ("weight", "bias")),
+)
+ARCH = Architecture(
+    name="gpt_bigcode",
+    config=GPTBigCodeConfig,
+    model=classic.PositionedLM,
+    weights=WEIGHTS,
+    base="transformer",
+)

@@ -1,0 +1,118 @@
+"""gpt-oss mixtures of experts: attention with sinks, windows in every other layer, biases all over.
+
+A router's choice is by its logits, and the weights are the softmax of those that were chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from .. import decoder, experts
+from ..arch import Architecture, unpack
+from ..config import Count, Epsilon, Positions, Range, Size
+from ..decoder import WEIGHTS, Biases
+from ..experts import DOWN, GATE_UP, Experts, Routing
+from ..state import PagedKV
+
+Positive = Annotated[float, Range(1e-6, 1e6)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GptOssConfig(decoder.WindowedConfig):
+    """Fields of config.json that shape the computation."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 150000.0}
+    ALIASES: ClassVar[Mapping[str, str]] = {
+        "num_experts": "num_local_experts",
+        "experts_per_token": "num_experts_per_tok",
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)  # the rotation has it, too
+    head_dim: Size | None = 64
+    max_position_embeddings: Positions = 131072
+    rms_norm_eps: Epsilon = 1e-5
+    sliding_window: Positions | None = 128
+    num_local_experts: Count = 128
+    num_experts_per_tok: Count = 4
+    swiglu_alpha: Positive = 1.702
+    swiglu_limit: Positive = 7.0
+    attention_bias: bool = True
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """MXFP4 is read; where nothing is said of the rotation, it is YaRN's."""
+        quantized = given.get("quantization_config")
+        if isinstance(quantized, dict) and quantized.get("quant_method") == "mxfp4":
+            given = {k: v for k, v in given.items() if k != "quantization_config"}
+        if given.get("rope_parameters") or given.get("rope_scaling"):
+            return given
+        yarn = {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0}
+        yarn |= {"truncate": False, "original_max_position_embeddings": 4096}
+        return given | {"rope_scaling": yarn}
+
+    def is_windowed(self, layer: int) -> bool:
+        """The first, the third, ..."""
+        return layer % 2 == 0
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def experts_of(self, layer: int) -> Experts:
+        """The same in all layers."""
+        routing = Routing(
+            experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
+        )
+        return Experts(
+            routing=routing,
+            size=self.intermediate_size,
+            gate="clamped",
+            biases=True,
+            alpha=float(self.swiglu_alpha),
+            limit=float(self.swiglu_limit),
+        )
+
+
+class Attention(decoder.Attention):
+    def __init__(self, cfg: Any, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.sinks = nn.Parameter((self.shape.heads,))
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """X [n, d] -> [n, d]."""
+        sinks = op.astype(self.sinks, "float32")
+        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, sinks=sinks))
+
+
+class Block(experts.Block):
+    attention = Attention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+def _bias(weight: str) -> str:
+    return weight.replace(".weight", ".bias")
+
+
+ARCH = Architecture(
+    name="gpt_oss",
+    config=GptOssConfig,
+    model=CausalLM,
+    weights=(
+        unpack(GATE_UP, "mlp.experts.gate_up_proj", interleaved=True),
+        unpack(_bias(GATE_UP), "mlp.experts.gate_up_proj_bias", interleaved=True),
+        unpack(DOWN, "mlp.experts.down_proj"),
+        unpack(_bias(DOWN), "mlp.experts.down_proj_bias"),
+        *WEIGHTS,
+    ),
+)

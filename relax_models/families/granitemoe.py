@@ -1,0 +1,48 @@
+"""Granite mixtures of experts: Granite with experts in every layer, some with a shared one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..arch import Architecture, concat, rename
+from ..config import Count, Range
+from ..decoder import WEIGHTS
+from ..experts import DOWN, GATE_UP, CausalLM, Experts, Routing
+from . import granite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraniteMoeConfig(granite.GraniteConfig):
+    """Fields of config.json that shape the computation."""
+
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
+    num_local_experts: Count = 8
+    num_experts_per_tok: Count = 2
+    shared_intermediate_size: Annotated[int, Range(0, 2**20)] = 0
+
+    def experts_of(self, layer: int) -> Experts:
+        """The same in all layers."""
+        routing = Routing(
+            experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
+        )
+        return Experts(
+            routing=routing, size=self.intermediate_size, shared=self.shared_intermediate_size
+        )
+
+
+ARCH = Architecture(
+    name="granitemoe",
+    config=GraniteMoeConfig,
+    model=CausalLM,
+    weights=(
+        concat(GATE_UP, "block_sparse_moe.input_linear.weight"),
+        concat(DOWN, "block_sparse_moe.output_linear.weight"),
+        concat("mlp.shared_experts.gate_up_proj.weight", "shared_mlp.input_linear.weight"),
+        *WEIGHTS,
+        rename("mlp.shared_experts.down_proj.weight", "shared_mlp.output_linear.weight"),
+        rename("mlp.router.weight", "block_sparse_moe.router.layer.weight"),
+    ),
+    aliases=("granitemoeshared",),
+)

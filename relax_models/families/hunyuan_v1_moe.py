@@ -1,0 +1,93 @@
+"""HunYuan mixtures of experts: the dense model with experts, and one that computes every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .. import decoder, experts
+from ..arch import Architecture, rename
+from ..config import Count
+from ..decoder import WEIGHTS
+from ..experts import STACKED, Experts, Routing
+from . import hunyuan_v1_dense
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
+    """Fields of config.json that shape the computation."""
+
+    ALIASES: ClassVar[Mapping[str, str]] = {
+        "num_local_experts": "num_experts",
+        "num_experts_per_tok": "moe_topk",
+    }
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        **hunyuan_v1_dense.HunYuanDenseV1Config.ACCEPTED,
+        "num_shared_expert": (1,),
+        "use_mixed_mlp_moe": (True,),
+        "norm_topk_prob": (True,),
+        "moe_layer_num_skipped": (0,),
+        "group_limited_greedy": (False,),
+        "routed_scaling_factor": (False, 1.0),
+    }
+    # Of training: transformers drops no token either.
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        *hunyuan_v1_dense.HunYuanDenseV1Config.IGNORED,
+        "capacity_factor",
+        "moe_drop_tokens",
+        "moe_random_routing_dropped_token",
+        "n_group",
+        "topk_group",
+    )
+    num_experts: Count = 1
+    moe_topk: Count | tuple[Count, ...] = 1  # one for all layers, or of each
+    moe_intermediate_size: Count | tuple[int, ...] | None = None  # as intermediate_size
+
+    def problems(self) -> Iterator[str]:
+        """Those of every decoder, and experts that transformers would not make."""
+        yield from decoder.DecoderConfig.problems(self)
+        sizes = self.moe_intermediate_size
+        if sizes is not None and {self.intermediate_size} != set(_each(sizes)):
+            yield f"moe_intermediate_size: found {sizes}, supported is intermediate_size"
+        if isinstance(self.moe_topk, tuple) and len(self.moe_topk) != self.num_hidden_layers:
+            yield f"moe_topk: {len(self.moe_topk)} for {self.num_hidden_layers} layers"
+        if max(_each(self.moe_topk)) > self.num_experts:
+            yield f"moe_topk: {max(_each(self.moe_topk))} of {self.num_experts} experts"
+
+    def experts_of(self, layer: int) -> Experts:
+        """By the layer's number of experts a row."""
+        chosen = self.moe_topk if isinstance(self.moe_topk, int) else self.moe_topk[layer]
+        routing = Routing(experts=self.num_experts, top_k=chosen, normalized=True)
+        return Experts(routing=routing, size=self.intermediate_size, shared=self.intermediate_size)
+
+
+def _each(value: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else value
+
+
+class Block(experts.Block):
+    attention = decoder.HeadNormAttention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(
+    name="hunyuan_v1_moe",
+    config=HunYuanMoEV1Config,
+    model=CausalLM,
+    weights=(
+        *STACKED[:2],
+        *WEIGHTS,
+        rename("mlp.router.weight", "mlp.gate.wg.weight"),
+        rename("model.layers.*.mlp.shared_experts.*", "model.layers.*.mlp.shared_mlp.*"),
+        rename("q_norm.weight", "query_layernorm.weight"),
+        rename("k_norm.weight", "key_layernorm.weight"),
+    ),
+)

@@ -1,0 +1,55 @@
+"""HyperCLOVA X decoders: Granite with norms after attention and feed-forward, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from .. import decoder
+from ..arch import Architecture, rename
+from ..decoder import WEIGHTS, Scales
+from ..state import AttentionShape
+from . import glm4, llama
+from .granite import Multiplier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperCLOVAXConfig(llama.LlamaConfig):
+    """Fields of config.json that shape the computation. Logits are multiplied, not divided."""
+
+    embedding_multiplier: Multiplier = 1.0
+    attention_multiplier: Multiplier | None = None  # of scores; None: 1 / sqrt(e)
+    residual_multiplier: Multiplier = 1.0
+    logits_scaling: Multiplier = 1.0
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "hidden_act": ("silu",),
+        "use_post_norm": (True,),
+    }
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        """With its own scale."""
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, scale=float(self.attention_multiplier or shape.scale))
+
+    def scales(self) -> Scales:
+        """The multipliers."""
+        return Scales(
+            embedding=float(self.embedding_multiplier),
+            residual=float(self.residual_multiplier),
+            logits=float(self.logits_scaling),
+        )
+
+
+ARCH = Architecture(
+    name="hyperclovax",
+    config=HyperCLOVAXConfig,
+    model=glm4.CausalLM,
+    weights=(
+        *WEIGHTS,
+        # In this order: the second gives a name that the first would take.
+        rename("post_attention_layernorm.weight", "post_norm1.weight"),
+        rename("pre_feedforward_layernorm.weight", "post_attention_layernorm.weight"),
+        rename("post_feedforward_layernorm.weight", "post_norm2.weight"),
+    ),
+)

@@ -1,0 +1,37 @@
+"""OLMo 2 decoders: norms after attention and feed-forward, and over all of q and of k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import decoder
+from ..arch import Architecture
+from ..config import Epsilon
+from ..decoder import WEIGHTS, Biases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Olmo2Config(decoder.DecoderConfig):
+    """Fields of config.json that shape the computation."""
+
+    rms_norm_eps: Epsilon = 1e-5
+    attention_bias: bool = False
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+
+class Block(decoder.PostNormBlock):
+    attention = decoder.ProjectionNormAttention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(name="olmo2", config=Olmo2Config, model=CausalLM, weights=WEIGHTS)

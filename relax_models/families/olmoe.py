@@ -1,0 +1,72 @@
+"""OLMoE mixtures of experts: norms over all heads of q and of k, experts in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tvm.relax.frontend.nn import Tensor
+
+from .. import decoder, experts
+from ..activations import clipped
+from ..arch import Architecture
+from ..config import Count, Epsilon, Positions, Range
+from ..decoder import WEIGHTS, Biases
+from ..experts import STACKED, Experts, Routing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OlmoeConfig(decoder.DecoderConfig):
+    """Fields of config.json that shape the computation."""
+
+    ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+    max_position_embeddings: Positions = 4096
+    rms_norm_eps: Epsilon = 1e-5
+    attention_bias: bool = False
+    num_experts_per_tok: Count = 8
+    num_experts: Count = 64
+    norm_topk_prob: bool = False
+    clip_qkv: Annotated[float, Range(1e-3, 1e6)] | None = None
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def experts_of(self, layer: int) -> Experts:
+        """The same in all layers."""
+        routing = Routing(
+            experts=self.num_experts,
+            top_k=self.num_experts_per_tok,
+            normalized=self.norm_topk_prob,
+        )
+        return Experts(routing=routing, size=self.intermediate_size)
+
+
+class Attention(decoder.ProjectionNormAttention):
+    """With q, k and v behind the norms between -clip and clip, if there is a clip."""
+
+    def __init__(self, cfg: OlmoeConfig, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.clip = cfg.clip_qkv
+
+    def qkv(self, x: Tensor) -> Tensor:
+        """X [n, d] -> [n, (h + 2g) * e]."""
+        made = super().qkv(x)
+        return made if self.clip is None else clipped(made, self.clip)
+
+
+class Block(experts.Block):
+    attention = Attention
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(name="olmoe", config=OlmoeConfig, model=CausalLM, weights=(*STACKED, *WEIGHTS))

@@ -1,0 +1,66 @@
+"""Phi-3.5-MoE: Mixtral with LayerNorm, biases, LongRoPE, and experts chosen by sparsemixer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from tvm.relax.frontend import nn
+
+from .. import experts
+from ..arch import Architecture
+from ..config import Count, Range
+from ..decoder import WEIGHTS, Biases
+from ..experts import Experts
+from ..norms import LayerNorm
+from . import mixtral
+
+_SCALES = ("short_mscale", "long_mscale")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhimoeConfig(mixtral.MixtralConfig):
+    """Fields of config.json that shape the computation."""
+
+    IGNORED: ClassVar[tuple[str, ...]] = ("input_jitter_noise",)  # of training
+    num_local_experts: Count = 16
+    router_jitter_noise: Annotated[float, Range(0.0, 1.0)] = 0.01
+    attention_bias: bool = False
+    lm_head_bias: bool = False
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """The factor of cosine and sine, up to the original length, has a name of its own."""
+        for name in ("rope_parameters", "rope_scaling"):
+            rope = given.get(name)
+            if isinstance(rope, dict) and set(_SCALES) <= set(rope):
+                kept = {k: v for k, v in rope.items() if k not in _SCALES}
+                given = given | {name: kept | {"attention_factor": rope["short_mscale"]}}
+        return given
+
+    def biases(self) -> Biases:
+        """Of all linears of the attention, or none."""
+        return Biases(qkv=self.attention_bias, out=self.attention_bias)
+
+    def norm(self, size: int | None = None) -> nn.Module:
+        """With mean and bias."""
+        return LayerNorm(size or self.hidden_size, self.rms_norm_eps)
+
+    def experts_of(self, layer: int) -> Experts:
+        """The same in all layers."""
+        made = mixtral.MixtralConfig.experts_of(self, layer)
+        routing = replace(
+            made.routing, score="sparsemixer", normalized=False, jitter=self.router_jitter_noise
+        )
+        return replace(made, routing=routing)
+
+
+class CausalLM(experts.CausalLM):
+    def __init__(self, cfg: PhimoeConfig) -> None:
+        self.head_bias = cfg.lm_head_bias
+        super().__init__(cfg)
+
+
+ARCH = Architecture(
+    name="phimoe", config=PhimoeConfig, model=CausalLM, weights=(*mixtral.SPARSE_MOE, *WEIGHTS)
+)

@@ -1,0 +1,27 @@
+"""VaultGemma decoders: Gemma 2 without the norms after attention and feed-forward."""
+
+from __future__ import annotations
+
+from .. import decoder
+from ..arch import Architecture, rename
+from ..decoder import WEIGHTS
+from . import gemma, gemma2
+
+
+class Decoder(decoder.Decoder):
+    block = gemma.Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(
+    name="vaultgemma",
+    config=gemma2.Gemma2Config,
+    model=CausalLM,
+    weights=(
+        *WEIGHTS,
+        rename("post_attention_layernorm.weight", "pre_feedforward_layernorm.weight"),
+    ),
+)
