@@ -64,7 +64,7 @@ class _Stored(nn.Module):
         return [getattr(self, suffix) for suffix in self.suffixes]
 
     def linear(self, x: Tensor) -> Tensor:
-        """X [m, columns] -> [m, rows]: x times the weight's transpose."""
+        """x [m, columns] -> [m, rows]: x times the weight's transpose."""
         func = linear_reference(self.scheme, self.rows, self.columns, self.dtype)
         out = Tensor.placeholder([x.shape[0], self.rows], self.dtype)
         return op.tensor_ir_op(func, "linear", [x, *self.stored()], out)
@@ -84,7 +84,7 @@ class StoredLinear(_Stored):
         self.bias = layer.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [m, columns] -> [m, rows]."""
+        """x [m, columns] -> [m, rows]."""
         y = self.linear(x)
         return y if self.bias is None else y + self.bias
 
@@ -100,7 +100,7 @@ class StoredEmbedding(_Stored):
         return self.lookup(tokens)
 
     def logits(self, x: Tensor) -> Tensor:
-        """X [m, d] -> [m, vocab]."""
+        """x [m, d] -> [m, vocab]."""
         return self.linear(x)
 
 
@@ -122,7 +122,7 @@ class StoredExpertLinear(_Stored):
         limit: float = 0.0,
         combined: bool = False,
     ) -> Tensor:
-        """X [n, columns] -> [n * K, rows, or half of them with a gate].
+        """x [n, columns] -> [n * K, rows, or half of them with a gate].
 
         Combined: x [n * K, columns] -> [n, rows], a row's sum by the weights of its experts.
         """
@@ -146,7 +146,7 @@ class StoredExpertLinear(_Stored):
         return op.tensor_ir_op(func, "expert_linear", args, out)
 
     def each(self, x: Tensor) -> Tensor:
-        """X [n * experts, columns] -> [n * experts, rows]: row i by the weights of i % experts."""
+        """x [n * experts, columns] -> [n * experts, rows]: row i by the weights of i % experts."""
         func = expert_linear_reference(
             self.scheme,
             (self.experts, self.rows, self.columns),

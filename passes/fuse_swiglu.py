@@ -46,7 +46,7 @@ class FuseSwiGLU:
 
 
 def reference(dim: int, dtype: str) -> tirx.PrimFunc:
-    """X [n, 2 * dim] -> [n, dim]; float32 inside."""
+    """x [n, 2 * dim] -> [n, dim]; float32 inside."""
     n = te.var("n", "int64")
     x = te.placeholder((n, 2 * dim), dtype, "x")
 

@@ -31,7 +31,7 @@ NAMES: dict[str, Activation] = {
 
 
 def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
-    """X [n, d] -> activation(x) [n, d]; gated: of the left half, times the right one, [n, d/2]."""
+    """x [n, d] -> activation(x) [n, d]; gated: of the left half, times the right one, [n, d/2]."""
     columns = int(x.shape[1]) // (2 if gated else 1)
     func = reference(columns, kind, gated, x.dtype)
     out = Tensor.placeholder([x.shape[0], columns], x.dtype)
@@ -54,7 +54,7 @@ def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimF
 
 
 def clipped(x: Tensor, limit: float) -> Tensor:
-    """X [n, d], between -limit and limit."""
+    """x [n, d], between -limit and limit."""
     most = tirx.const(limit, x.dtype)
 
     def compute(t: te.Tensor) -> te.Tensor:

@@ -204,7 +204,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * e, d, bias=biases.out)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape))
 
 
@@ -216,7 +216,7 @@ class ClippedAttention(Attention):
         self.clip = cfg.clip()
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.clip is not None:
             qkv = clipped(qkv, self.clip)
@@ -232,7 +232,7 @@ class HeadNormAttention(Attention):
         self.k_norm = cfg.norm(self.shape.head_dim)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         norms = (self.q_norm.factor(), self.k_norm.factor())
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
 
@@ -246,13 +246,13 @@ class ProjectionNormAttention(Attention):
         self.k_norm = cfg.norm(self.shape.kv_heads * self.shape.head_dim)
 
     def qkv(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, (h + 2g) * e]."""
+        """x [n, d] -> [n, (h + 2g) * e]."""
         e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
         q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
         return op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         return self.o_proj(cache.attend(layer, self.qkv(x), self.shape))
 
 
@@ -271,7 +271,7 @@ class _Residual(nn.Module):
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
 
     def added(self, x: Tensor, y: Tensor) -> Tensor:
-        """X + scale * y."""
+        """x + scale * y."""
         return x + (y if self.scale == 1.0 else y * self.scale)
 
 
@@ -284,7 +284,7 @@ class Block(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         x = self.added(x, self.self_attn(self.input_layernorm(x), cache, layer))
         return self.added(x, self.mlp(self.post_attention_layernorm(x)))
 
@@ -298,7 +298,7 @@ class PostNormBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         x = self.added(x, self.post_attention_layernorm(self.self_attn(x, cache, layer)))
         return self.added(x, self.post_feedforward_layernorm(self.mlp(x)))
 
@@ -314,7 +314,7 @@ class SandwichBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), cache, layer)
         x = self.added(x, self.post_attention_layernorm(y))
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -329,7 +329,7 @@ class ParallelBlock(_Residual):
         super().__init__(cfg, layer)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         z = self.input_layernorm(x)
         return self.added(self.added(x, self.self_attn(z, cache, layer)), self.mlp(z))
 
@@ -343,7 +343,7 @@ class TwinNormBlock(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), cache, layer)
         return self.added(self.added(x, y), self.mlp(self.post_attention_layernorm(x)))
 

@@ -100,7 +100,7 @@ class ExpertBank(nn.Module):
         self.down_proj = ExpertLinear(count, made.size, hidden_size, bias=made.biases)
 
     def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         made = self.made
         gate = {"gate": made.gate, "alpha": made.alpha, "limit": made.limit}
         h = self.gate_up_proj(x, chosen, **gate)
@@ -125,7 +125,7 @@ class SparseMLP(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         bias = self.e_score_correction_bias
         if bias is not None and len(bias.shape) == 2:
             bias = op.reshape(bias, (self.routing.experts,))

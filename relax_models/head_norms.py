@@ -24,7 +24,7 @@ class SharedNorm(nn.Module):
         self.norm = LayerNorm(head_dim, eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, heads * e] -> [n, heads * e]."""
+        """x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.norm(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width))
@@ -39,7 +39,7 @@ class OwnNorm(nn.Module):
         self.factors = nn.Parameter((heads, head_dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, heads * e] -> [n, heads * e]."""
+        """x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.unit(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width)) * op.reshape(self.factors, (width,))
@@ -60,7 +60,7 @@ class Attention(decoder.Attention):
         self.q_layernorm, self.k_layernorm = made(shape.heads), made(shape.kv_heads)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
         qkv = self.qkv_proj(x)
         if self.q_layernorm is not None and self.k_layernorm is not None:

@@ -98,7 +98,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * self.value, d, bias=bias)
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
         q = self._queries(x, n)
         rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
@@ -108,7 +108,7 @@ class Attention(nn.Module):
         return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
 
     def _queries(self, x: Tensor, n: Any) -> Tensor:
-        """X [n, d] -> [n, h * e], over latents."""
+        """x [n, d] -> [n, h * e], over latents."""
         h, r = self.shape.heads, self.rotated
         if self.q_proj is not None:
             q = self.q_proj(x)

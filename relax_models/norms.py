@@ -31,7 +31,7 @@ class RMSNorm(_Norm):
     """x / sqrt(mean(x^2) + eps) * (offset + weight)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         return op.rms_norm(x, self.factor(), -1, self.eps)
 
 
@@ -43,7 +43,7 @@ class LayerNorm(_Norm):
         self.bias = nn.Parameter((size,)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         func = layer_norm_reference(self.size, self.eps, self.bias is not None, x.dtype)
         bias = [] if self.bias is None else [self.bias]
         out = Tensor.placeholder(list(x.shape), x.dtype)

@@ -42,12 +42,10 @@ class ApertusConfig(decoder.DecoderConfig):
     }
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with the norms."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps)
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
 
@@ -64,7 +62,7 @@ class XIELU(nn.Module):
         self.eps = nn.Parameter(())
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, f] -> [n, f]."""
+        """x [n, f] -> [n, f]."""
 
         def compute(
             t: te.Tensor, p: te.Tensor, n: te.Tensor, beta: te.Tensor, eps: te.Tensor
@@ -92,7 +90,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(cfg.intermediate_size, cfg.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         return self.down_proj(self.act_fn(self.up_proj(x)))
 
 
@@ -100,7 +98,6 @@ class Block(decoder.Block):
     attention = decoder.HeadNormAttention
 
     def feed_forward(self, cfg: ApertusConfig, layer: int) -> nn.Module:
-        """Without a gate."""
         return MLP(cfg)
 
 

@@ -27,7 +27,6 @@ class ArceeConfig(llama.LlamaConfig):
 
 class Block(decoder.Block):
     def feed_forward(self, cfg: ArceeConfig, layer: int) -> nn.Module:
-        """Without a gate."""
         return MLP(cfg.hidden_size, cfg.intermediate_size, "relu2", cfg.mlp_bias)
 
 

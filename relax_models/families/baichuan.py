@@ -30,7 +30,7 @@ class BaichuanConfig(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Where there is no count of positions there is ALiBi."""
+        """A config without a number of positions means ALiBi."""
         if "max_position_embeddings" in given or "model_max_length" not in given:
             return given
         return {
@@ -40,22 +40,19 @@ class BaichuanConfig(decoder.DecoderConfig):
         }
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and RoPE beside ALiBi."""
         yield from decoder.DecoderConfig.problems(self)
         if self.has_alibi and self.rope != RopeConfig():
             yield f"rope_parameters: found {self.rope} without max_position_embeddings"
 
     @property
     def normalised_head(self) -> bool:
-        """Whether rows of the head have length one."""
+        """Whether the rows of the LM head are normalised to length one."""
         return self.z_loss_weight is not None
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """None with ALiBi."""
         return None if self.has_alibi else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With ALiBi where there is no RoPE."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         slopes = alibi(self.num_attention_heads) if self.has_alibi else ()
         return replace(shape, slopes=slopes)

@@ -19,7 +19,7 @@ from . import falcon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation. No field says how long a text may be."""
+    """Fields of config.json that shape the computation; none gives the context length."""
 
     max_position_embeddings: Positions = 2048
     hidden_act: Name = "gelu_pytorch_tanh"
@@ -49,13 +49,12 @@ class BloomConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Fields have had other names."""
+        """Older checkpoints name some fields otherwise."""
         older = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
         older |= {"n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With ALiBi."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, slopes=alibi(self.num_attention_heads))
 
@@ -66,7 +65,7 @@ class Decoder(classic.Decoder):
         self.embed_norm = cfg.norm()
 
     def embedded(self, batch: Batch) -> Tensor:
-        """What the first layer reads, [n, d]."""
+        """Normalised token embeddings [n, d]."""
         x: Tensor = self.embed_norm(super().embedded(batch))
         return x
 

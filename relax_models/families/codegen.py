@@ -20,7 +20,6 @@ class CodeGenConfig(gptj.GPTJConfig):
     """Fields of config.json that shape the computation."""
 
     def problems(self) -> Iterator[str]:
-        """Those of GPT-J, and heads that do not fit the parts."""
         yield from gptj.GPTJConfig.problems(self)
         if self.num_attention_heads % PARTS:
             yield f"n_head: {self.num_attention_heads} is not divisible by the {PARTS} stored parts"
@@ -34,7 +33,7 @@ class Parts:
     pairs: Pairs
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of our rows theirs."""
+        """Checkpoint row for each row of qkv."""
         size = self.heads * self.pairs.head_dim
         part = size // PARTS
         which, row = rows // size, rows % size  # of q, k, v

@@ -31,15 +31,12 @@ class CohereConfig(decoder.DecoderConfig):
     }
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def scales(self) -> Scales:
-        """Of logits."""
         return Scales(logits=float(self.logit_scale))
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Without a bias."""
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)
 
 

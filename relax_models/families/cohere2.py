@@ -29,23 +29,18 @@ class Cohere2Config(decoder.WindowedConfig):
     IGNORED: ClassVar[tuple[str, ...]] = ("cache_implementation",)
 
     def is_windowed(self, layer: int) -> bool:
-        """All but each so-and-so-manieth."""
         return (layer + 1) % self.sliding_window_pattern != 0
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """Windowed layers alone have one."""
         return self.rope if self.windowed(layer) else None
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def scales(self) -> Scales:
-        """Of logits."""
         return Scales(logits=float(self.logit_scale))
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Without a bias."""
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)
 
 

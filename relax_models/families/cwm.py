@@ -36,7 +36,6 @@ class CwmConfig(decoder.WindowedConfig):
     }
 
     def is_windowed(self, layer: int) -> bool:
-        """All but the first, the fifth, ..."""
         return layer % 4 != 0
 
 

@@ -33,13 +33,12 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
     topk_method: Literal["greedy", "group_limited_greedy"] = "greedy"
 
     def problems(self) -> Iterator[str]:
-        """Weights that transformers would not normalise, and checkpoints may want to."""
+        """Rejects router weights without normalisation, which transformers never computes."""
         yield from glm4_moe.GroupedConfig.problems(self)
         if self.norm_topk_prob:
             yield "norm_topk_prob: found True, supported is False"
 
     def experts_of(self, layer: int) -> Experts | None:
-        """Of all layers but the first ones."""
         made = glm4_moe.GroupedConfig.experts_of(self, layer)
         if made is None:
             return None

@@ -37,7 +37,6 @@ class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
 
     @property
     def paired(self) -> bool:
-        """Whether neighbours rotate in a checkpoint."""
         return self.rope_interleave
 
 

@@ -25,15 +25,12 @@ class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
     attention_bias: bool = False
 
     def is_windowed(self, layer: int) -> bool:
-        """The upper layers."""
         return layer >= self.max_window_layers
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with the norms."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps)
 

@@ -24,7 +24,6 @@ class Ernie4_5Config(decoder.DecoderConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2, "rope_theta": 500000.0}
 
     def biases(self) -> Biases:
-        """All linears, or none."""
         return Biases(self.use_bias, self.use_bias, self.use_bias)
 
 

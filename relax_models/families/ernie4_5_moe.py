@@ -37,13 +37,11 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and a head that is tied and has a bias."""
         yield from ernie4_5.Ernie4_5Config.problems(self)
         if self.use_bias and self.tie_word_embeddings:
             yield "use_bias: true, with tie_word_embeddings; supported is one of the two"
 
     def experts_of(self, layer: int) -> Experts | None:
-        """Of the layers from start to end, by the interval."""
         last = self.moe_layer_end_index
         last = self.num_hidden_layers - 1 if last == -1 else last
         inside = self.moe_layer_start_index <= layer <= last

@@ -24,23 +24,20 @@ class Exaone4Config(decoder.WindowedConfig):
     sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
 
     def problems(self) -> Iterator[str]:
-        """Those of windows, and a pattern of other letters."""
         yield from decoder.WindowedConfig.problems(self)
         pattern = self.sliding_window_pattern
         if not self.layer_types and (isinstance(pattern, str) or not pattern) and self.window:
             yield f"sliding_window_pattern: {pattern!r} without layer_types, supported is a number"
 
     def is_windowed(self, layer: int) -> bool:
-        """All but each so-and-so-manieth."""
         pattern = self.sliding_window_pattern
         return isinstance(pattern, int) and (layer + 1) % pattern != 0
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """Where some layers have windows, only these have one."""
+        """If some layers have a sliding window, only these layers rotate."""
         return self.rope if self.window is None or self.windowed(layer) else None
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with the norms."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps)
 

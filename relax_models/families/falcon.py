@@ -49,13 +49,12 @@ class FalconConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Fields have had other names."""
+        """Older checkpoints name some fields otherwise."""
         older = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads"}
         older |= {"n_head_kv": "num_kv_heads", "n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}
 
     def problems(self) -> Iterator[str]:
-        """Those of the line, and a combination that no code computes."""
         yield from classic.ClassicConfig.problems(self)
         if self.alibi and self.rope != RopeConfig():
             yield f"rope_parameters: found {self.rope}, but alibi is true"
@@ -66,28 +65,25 @@ class FalconConfig(classic.ClassicConfig):
 
     @property
     def kv_heads(self) -> int:
-        """Of which there may be one."""
         if self.new_decoder_architecture:
             return self.num_key_value_heads or self.num_attention_heads
         return 1 if self.multi_query else self.num_attention_heads
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """None with ALiBi."""
         return None if self.alibi else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """ALiBi's biases are multiplied by the scale, too."""
+        """Falcon scales ALiBi's biases together with the scores."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         slopes = alibi(self.num_attention_heads) if self.alibi else ()
         return replace(shape, slopes=tuple(slope * shape.scale for slope in slopes))
 
     def biases(self) -> Biases:
-        """All linears, or none."""
         return Biases(self.bias, self.bias, self.bias)
 
 
 class TwinNormBlock(classic.TwinNormBlock):
-    """With names of its own for the norms."""
+    """Falcon names its norms otherwise."""
 
     def __init__(self, cfg: FalconConfig, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -95,14 +91,14 @@ class TwinNormBlock(classic.TwinNormBlock):
         del self.input_layernorm, self.post_attention_layernorm
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         y = self.self_attn(self.ln_attn(x), cache, layer)
         return self.added(self.added(x, y), self.mlp(self.ln_mlp(x)))
 
 
 class Decoder(decoder.Decoder):
     def block_of(self, cfg: FalconConfig) -> type[nn.Module]:
-        """By the number and the place of norms."""
+        """Block by the number and position of its norms."""
         if not cfg.parallel_attn:
             return classic.Block
         norms = cfg.num_ln_in_parallel_attn or (2 if cfg.new_decoder_architecture else 1)

@@ -19,7 +19,7 @@ from ..norms import RMSNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmaConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation. "gelu" has always meant the other one."""
+    """Fields of config.json; "gelu" means the tanh approximation here."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 16}
     head_dim: Size | None = 256
@@ -33,21 +33,17 @@ class GemmaConfig(decoder.DecoderConfig):
     }
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def scales(self) -> Scales:
-        """Of embeddings."""
         return Scales(embedding=sqrt(self.hidden_size))
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Of 1 + weight."""
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)
 
 
 class Block(decoder.Block):
     def feed_forward(self, cfg: GemmaConfig, layer: int) -> nn.Module:
-        """With GELU."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh")
 
 

@@ -40,31 +40,25 @@ class Gemma2Config(decoder.WindowedConfig):
     }
 
     def is_windowed(self, layer: int) -> bool:
-        """The first, the third, ..."""
         return layer % 2 == 0
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With its own scale, and a cap."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         scale = self.query_pre_attn_scalar**-0.5
         return replace(shape, scale=scale, softcap=self.attn_logit_softcapping)
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def scales(self) -> Scales:
-        """Of embeddings, and the cap of logits."""
         return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Of 1 + weight."""
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)
 
 
 class Block(decoder.SandwichBlock):
     def feed_forward(self, cfg: Gemma2Config, layer: int) -> nn.Module:
-        """With GELU."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh")
 
 

@@ -38,7 +38,7 @@ class Gemma3Config(gemma2.Gemma2Config):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE of both kinds of layer has been in one object, or in fields of their own."""
+        """Checkpoints keep the RoPE of both kinds of layer in one object or in separate fields."""
         given = dict(given)
         local = {"rope_type": "default", "rope_theta": given.pop("rope_local_base_freq", 10000.0)}
         both = given.get("rope_parameters")
@@ -48,15 +48,12 @@ class Gemma3Config(gemma2.Gemma2Config):
         return given | {"local_rope_parameters": local}
 
     def is_windowed(self, layer: int) -> bool:
-        """All but each so-and-so-manieth."""
         return (layer + 1) % self.sliding_window_pattern != 0
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """By whether the layer is windowed."""
         return self.local_rope if self.windowed(layer) else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As Gemma 2's, with the norms."""
         shape = gemma2.Gemma2Config.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps)
 

@@ -67,7 +67,7 @@ class Gemma4Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE by the kind of layer; what layers without a window have otherwise, by two names."""
+        """RoPE for each kind of layer; global layers' differences go by two field names."""
         given = dict(given)
         both = given.get("rope_parameters", ROPE)
         if isinstance(both, dict):
@@ -84,7 +84,6 @@ class Gemma4Config(decoder.WindowedConfig):
         return given
 
     def problems(self) -> Iterator[str]:
-        """Those of windows, and what layers of two kinds and those that share cannot be."""
         yield from decoder.WindowedConfig.problems(self)
         heads, few = self.num_attention_heads, self.num_global_key_value_heads
         if few and heads % few:
@@ -112,35 +111,30 @@ class Gemma4Config(decoder.WindowedConfig):
 
     @property
     def first_shared(self) -> int:
-        """The first layer that reads another's cache."""
+        """The first layer that shares the KV cache of an earlier layer."""
         return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
 
     @property
     def shared(self) -> range:
-        """Layers that have no cache of their own."""
+        """Layers that read the KV cache of an earlier layer."""
         return range(self.first_shared, self.num_hidden_layers)
 
     def source_of(self, layer: int) -> int:
-        """The layer whose cache a layer reads."""
         if layer not in self.shared:
             return layer
         kind = self.windowed(layer)
         return max(i for i in range(self.first_shared) if self.windowed(i) == kind)
 
     def is_windowed(self, layer: int) -> bool:
-        """All but each so-and-so-manieth."""
         return (layer + 1) % PATTERN != 0
 
     def windowed(self, layer: int) -> bool:
-        """Never the last one."""
         return layer + 1 < self.num_hidden_layers and decoder.WindowedConfig.windowed(self, layer)
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """By whether the layer is windowed."""
         return self.local_rope if self.windowed(layer) else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Of its kind; scores are not scaled, and values are normed."""
         windowed = self.windowed(layer)
         e = self.head_size if windowed else self.global_head_dim
         few = None if windowed else self.num_global_key_value_heads
@@ -162,30 +156,28 @@ class Gemma4Config(decoder.WindowedConfig):
         )
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def scales(self) -> Scales:
-        """Of embeddings, and the cap of logits."""
         return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def size_of(self, layer: int) -> int:
-        """Columns of a feed-forward."""
+        """Width of the feed-forward."""
         return self.intermediate_size * (2 if self.wide(layer) else 1)
 
     def wide(self, layer: int) -> bool:
-        """Whether a feed-forward has twice the columns."""
+        """Whether the feed-forward of `layer` has twice the width."""
         return self.use_double_wide_mlp and layer in self.shared
 
     def experts(self) -> Experts:
-        """Beside the feed-forward of each layer."""
+        """Experts run in parallel with the dense feed-forward of each layer."""
         assert self.num_experts and self.top_k_experts and self.moe_intermediate_size
         routing = Routing(experts=self.num_experts, top_k=self.top_k_experts, normalized=True)
         return Experts(routing=routing, size=self.moe_intermediate_size, gate="gelu_tanh")
 
 
 def _otherwise(given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What per_layer_config says of layers without a window; None: nothing, or not of these."""
+    """The entry of `per_layer_config` for layers without a window, or None."""
     each, layers = given.get("per_layer_config"), given.get("num_hidden_layers")
     names = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
     if not isinstance(each, dict) or type(layers) is not int:
@@ -203,7 +195,7 @@ def _otherwise(given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def state(config: Gemma4Config) -> tuple[LayerState, ...]:
-    """Layers that share keep nothing."""
+    """Layers that share a KV cache have no state of their own."""
     return tuple(
         LayerState(kind="none") if i in config.shared else LayerState(window=config.window_of(i))
         for i in range(config.num_hidden_layers)
@@ -211,7 +203,7 @@ def state(config: Gemma4Config) -> tuple[LayerState, ...]:
 
 
 class Attention(nn.Module):
-    """With norms of heads; its linear has as much of keys and values as the layer makes."""
+    """Attention with norms of q and k heads; qkv holds k and v only if the layer computes them."""
 
     def __init__(self, cfg: Gemma4Config, layer: int) -> None:
         self.shape, self.source = cfg.attention_shape(layer), cfg.source_of(layer)
@@ -229,7 +221,7 @@ class Attention(nn.Module):
         self.k_norm = None if shape.kv == "none" else cfg.norm(e)
 
     def forward(self, x: Tensor, cache: PagedKV) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         made = self.qkv_proj or self.qk_proj or self.q_proj
         assert made is not None
         q_norm = self.q_norm.factor()
@@ -238,7 +230,7 @@ class Attention(nn.Module):
 
 
 class Router(nn.Module):
-    """Chooses experts of the normalised row; an expert's weight has a factor of its own."""
+    """Routes the normalised row; each expert's weight has a learned factor."""
 
     def __init__(self, cfg: Gemma4Config, routing: Routing) -> None:
         self.routing, self.scale = routing, cfg.hidden_size**-0.5
@@ -247,7 +239,7 @@ class Router(nn.Module):
         self.per_expert_scale = exact((routing.experts,))
 
     def forward(self, x: Tensor) -> Chosen:
-        """X [n, d] -> the experts of each row."""
+        """x [n, d] -> the experts of each row."""
         chosen = route(self.proj(self.norm(x) * self.scale), None, self.routing)
         factors = op.astype(self.per_expert_scale, "float32")
         weights = op.tensor_expr_op(
@@ -259,7 +251,7 @@ class Router(nn.Module):
 
 
 class LayerInput(nn.Module):
-    """Adds what the layer's own table has for the token, as far as a gate lets it."""
+    """Adds the layer's own token embedding through a gate (per-layer inputs)."""
 
     def __init__(self, cfg: Gemma4Config) -> None:
         p, d = cfg.hidden_size_per_layer_input, cfg.hidden_size
@@ -269,7 +261,7 @@ class LayerInput(nn.Module):
         self.norm = cfg.norm()
 
     def forward(self, x: Tensor, inputs: Tensor, layer: int) -> Tensor:
-        """X [n, d], inputs [n, layers * p] -> [n, d]."""
+        """x [n, d], inputs [n, layers * p] -> [n, d]."""
         gate = activate(self.gate(x), "gelu_tanh", gated=False)
         first = layer * self.size
         gated = op.tensor_expr_op(
@@ -300,7 +292,7 @@ class Block(nn.Module):
         self.layer_scalar = exact((1,))
 
     def forward(self, x: Tensor, cache: PagedKV, inputs: Tensor | None, layer: int) -> Tensor:
-        """X [n, d], inputs [n, layers * p] if any -> [n, d]."""
+        """x [n, d], inputs [n, layers * p] if any -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), cache)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -314,7 +306,7 @@ class Block(nn.Module):
 
 
 class LayerTables(nn.Module):
-    """What all layers' tables have for the tokens, and a linear of their embeddings."""
+    """Per-layer inputs: a table lookup for each layer plus a projection of the embeddings."""
 
     def __init__(self, cfg: Gemma4Config) -> None:
         self.layers, self.size = cfg.num_hidden_layers, cfg.hidden_size_per_layer_input

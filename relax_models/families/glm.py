@@ -23,7 +23,6 @@ class GlmConfig(decoder.DecoderConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2, "partial_rotary_factor": 0.5}
 
     def biases(self) -> Biases:
-        """Of q, k and v."""
         return Biases(qkv=self.attention_bias)
 
 

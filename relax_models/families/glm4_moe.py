@@ -45,7 +45,6 @@ class GroupedConfig:
     num_nextn_predict_layers: Few = 0  # that guess further tokens: they are not used
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and groups that do not fit."""
         yield from super().problems()  # type: ignore[misc]
         if self.n_routed_experts % self.n_group or self.topk_group > self.n_group:
             yield (
@@ -56,7 +55,6 @@ class GroupedConfig:
             yield f"num_experts_per_tok: {self.num_experts_per_tok} are more than the groups have"
 
     def experts_of(self, layer: int) -> Experts | None:
-        """Of all layers but the first ones."""
         if layer < self.first_k_dense_replace:
             return None
         routing = Routing(
@@ -90,23 +88,21 @@ class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Half of a head rotates where nothing is said."""
+        """`partial_rotary_factor` defaults to 0.5."""
         rope = given.get("rope_parameters") or given.get("rope_scaling")
         said = isinstance(rope, dict) and "partial_rotary_factor" in rope
         return given if said else {"partial_rotary_factor": 0.5} | given
 
     def biases(self) -> Biases:
-        """Of q, k and v."""
         return Biases(qkv=self.attention_bias)
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With or without norms of heads."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps if self.use_qk_norm else None)
 
 
 class Attention(decoder.Attention):
-    """With an RMSNorm of each query and key head, if the configuration says so."""
+    """Attention with an optional RMSNorm of each query and key head."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -115,7 +111,7 @@ class Attention(decoder.Attention):
         self.k_norm: nn.Module | None = cfg.norm(self.shape.head_dim) if normed else None
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         norms = None
         if self.q_norm is not None and self.k_norm is not None:
             norms = (self.q_norm.factor(), self.k_norm.factor())

@@ -39,7 +39,6 @@ class GPT2Config(classic.ClassicConfig):
     )
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with its own scales."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         scale = shape.scale if self.scale_attn_weights else 1.0
         return replace(

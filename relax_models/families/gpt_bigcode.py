@@ -37,12 +37,11 @@ class GPTBigCodeConfig(gpt2.GPT2Config):
 
     @property
     def kv_heads(self) -> int:
-        """One, or as many as query heads."""
         return 1 if self.multi_query else self.num_attention_heads
 
 
 def _groups(cfg: GPTBigCodeConfig) -> Groups:
-    """All query heads, k and v; or a head's q, k and v, then the next head's."""
+    """Row order of qkv: all q heads, k, v; or q, k, v of one head after another."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 

@@ -44,7 +44,7 @@ class GPTNeoConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """[[["global", "local"], 12]] is what 24 layers are."""
+        """Kind of each layer: [[["global", "local"], 12]] describes 24 layers."""
         given = dict(given)
         kinds = given.pop("attention_types", [[["global", "local"], 12]])
         try:
@@ -54,7 +54,6 @@ class GPTNeoConfig(classic.ClassicConfig):
         return given | {"layer_types": layers}
 
     def problems(self) -> Iterator[str]:
-        """Those of the line, and layers that are not described."""
         yield from classic.ClassicConfig.problems(self)
         unknown = sorted(set(self.layer_types) - {FULL, WINDOWED})
         if unknown:
@@ -66,16 +65,15 @@ class GPTNeoConfig(classic.ClassicConfig):
             )
 
     def window_of(self, layer: int) -> int | None:
-        """None also where the window is as long as the context."""
+        """None if the window covers the whole context, too."""
         windowed = self.layer_types[layer] == WINDOWED and self.window_size < self.context
         return self.window_size if windowed else None
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Scores are not scaled."""
+        """Attention scores are not scaled."""
         return replace(decoder.DecoderConfig.attention_shape(self, layer), scale=1.0)
 
     def biases(self) -> Biases:
-        """q, k and v have none."""
         return Biases(out=True, mlp=True)
 
 

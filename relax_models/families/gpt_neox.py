@@ -24,20 +24,18 @@ class GPTNeoXConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Fields of RoPE have had names of their own."""
+        """Older checkpoints name RoPE's fields otherwise."""
         given = dict(given)
         own = {"rope_theta": given.pop("rotary_emb_base", 10000.0)}
         own["partial_rotary_factor"] = given.pop("rotary_pct", 0.25)
         return own | given
 
     def biases(self) -> Biases:
-        """The feed-forward always has them."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias, mlp=True)
 
 
 class Decoder(decoder.Decoder):
     def block_of(self, cfg: GPTNeoXConfig) -> type[nn.Module]:
-        """Attention beside the feed-forward, or before it."""
         return classic.TwinNormBlock if cfg.use_parallel_residual else classic.Block
 
 

@@ -44,7 +44,7 @@ class GptOssConfig(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """MXFP4 is read; where nothing is said of the rotation, it is YaRN's."""
+        """Accepts MXFP4; RoPE defaults to YaRN."""
         quantized = given.get("quantization_config")
         if isinstance(quantized, dict) and quantized.get("quant_method") == "mxfp4":
             given = {k: v for k, v in given.items() if k != "quantization_config"}
@@ -55,15 +55,12 @@ class GptOssConfig(decoder.WindowedConfig):
         return given | {"rope_scaling": yarn}
 
     def is_windowed(self, layer: int) -> bool:
-        """The first, the third, ..."""
         return layer % 2 == 0
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def experts_of(self, layer: int) -> Experts:
-        """The same in all layers."""
         routing = Routing(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )
@@ -83,7 +80,7 @@ class Attention(decoder.Attention):
         self.sinks = nn.Parameter((self.shape.heads,))
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         sinks = op.astype(self.sinks, "float32")
         return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, sinks=sinks))
 

@@ -34,7 +34,6 @@ class GPTJConfig(classic.ClassicConfig):
     )
 
     def problems(self) -> Iterator[str]:
-        """Those of the line, and dimensions that a head has not."""
         yield from classic.ClassicConfig.problems(self)
         if self.rope != RopeConfig():
             yield f"rope_parameters: found {self.rope}; this family has rotary_dim alone"
@@ -47,16 +46,14 @@ class GPTJConfig(classic.ClassicConfig):
         return self.rotary_dim or self.head_size
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """Of the first dimensions."""
         return replace(self.rope, partial_rotary_factor=self.rotated / self.head_size)
 
     def biases(self) -> Biases:
-        """Of the feed-forward."""
         return Biases(mlp=True)
 
 
 def pairs(cfg: GPTJConfig) -> Pairs:
-    """Neighbouring dimensions rotate together."""
+    """Neighbouring dimensions (2i, 2i + 1) form a RoPE pair."""
     return Pairs(cfg.head_size, cfg.rotated)
 
 

@@ -25,12 +25,10 @@ class GraniteConfig(llama.LlamaConfig):
     logits_scaling: Multiplier = 1.0  # logits are divided by it
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With its own scale."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, scale=float(self.attention_multiplier))
 
     def scales(self) -> Scales:
-        """The multipliers."""
         return Scales(
             embedding=float(self.embedding_multiplier),
             residual=float(self.residual_multiplier),

@@ -23,7 +23,6 @@ class GraniteMoeConfig(granite.GraniteConfig):
     shared_intermediate_size: Annotated[int, Range(0, 2**20)] = 0
 
     def experts_of(self, layer: int) -> Experts:
-        """The same in all layers."""
         routing = Routing(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )

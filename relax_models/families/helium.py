@@ -24,7 +24,6 @@ class HeliumConfig(decoder.DecoderConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 20, "rope_theta": 100000.0}
 
     def biases(self) -> Biases:
-        """The output projection has none."""
         return Biases(qkv=self.attention_bias, mlp=self.mlp_bias)
 
 

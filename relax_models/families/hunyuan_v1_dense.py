@@ -49,7 +49,7 @@ class HunYuanDenseV1Config(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE of type "dynamic" with a fixed `alpha` is one with another base, of any length."""
+        """RoPE of type "dynamic" with a fixed `alpha` is plain RoPE with another base."""
         given = dict(given)
         for name in ("rope_scaling", "rope_parameters"):
             rope = given.get(name)
@@ -62,18 +62,15 @@ class HunYuanDenseV1Config(decoder.DecoderConfig):
         return given
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """With the stretched base."""
         e = self.head_size
         return replace(self.rope, theta=self.rope.theta * (self.stretch or 1.0) ** (e / (e - 2)))
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with the norms; they undo a scaling of RoPE."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         eps = self.rms_norm_eps
         return replace(shape, qk_norm_eps=eps, norm_last=True, rope_scaling=1.0)
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
 

@@ -45,7 +45,6 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
     moe_intermediate_size: Count | tuple[int, ...] | None = None  # as intermediate_size
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and experts that transformers would not make."""
         yield from decoder.DecoderConfig.problems(self)
         sizes = self.moe_intermediate_size
         if sizes is not None and {self.intermediate_size} != set(_each(sizes)):
@@ -56,7 +55,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
             yield f"moe_topk: {max(_each(self.moe_topk))} of {self.num_experts} experts"
 
     def experts_of(self, layer: int) -> Experts:
-        """By the layer's number of experts a row."""
+        """Routing with the layer's own top-k."""
         chosen = self.moe_topk if isinstance(self.moe_topk, int) else self.moe_topk[layer]
         routing = Routing(experts=self.num_experts, top_k=chosen, normalized=True)
         return Experts(routing=routing, size=self.intermediate_size, shared=self.intermediate_size)

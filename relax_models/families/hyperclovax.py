@@ -28,12 +28,10 @@ class HyperCLOVAXConfig(llama.LlamaConfig):
     }
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With its own scale."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, scale=float(self.attention_multiplier or shape.scale))
 
     def scales(self) -> Scales:
-        """The multipliers."""
         return Scales(
             embedding=float(self.embedding_multiplier),
             residual=float(self.residual_multiplier),

@@ -18,12 +18,11 @@ class InternLM2Config(decoder.DecoderConfig):
     bias: bool = False
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.bias, out=self.bias)
 
 
 def _groups(cfg: InternLM2Config) -> Groups:
-    """Of each key-value head its query heads, then k and v."""
+    """Checkpoint rows of `wqkv`: each key-value head has its query heads, then its k and v."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 

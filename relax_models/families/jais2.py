@@ -23,7 +23,6 @@ class Jais2Config(arcee.ArceeConfig):
     mlp_bias: bool = True
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """With a bias."""
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps)
 
 

@@ -17,7 +17,6 @@ class LlamaConfig(decoder.DecoderConfig):
     mlp_bias: bool = False
 
     def biases(self) -> Biases:
-        """All linears of a kind, or none."""
         return Biases(self.attention_bias, self.attention_bias, self.mlp_bias)
 
 

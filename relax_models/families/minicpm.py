@@ -30,7 +30,6 @@ class MiniCPMConfig(decoder.DecoderConfig):
     IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # of the training
 
     def scales(self) -> Scales:
-        """The multipliers."""
         return Scales(
             embedding=float(self.scale_emb),
             residual=self.scale_depth / sqrt(self.num_hidden_layers),

@@ -41,7 +41,7 @@ class Ministral3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """The growth of queries is written among the fields of RoPE."""
+        """The scaling of queries is stored among RoPE's fields."""
         rope = given.get("rope_parameters")
         if not isinstance(rope, dict):
             return given
@@ -51,7 +51,7 @@ class Ministral3Config(decoder.WindowedConfig):
 
     @property
     def grown_from(self) -> int:
-        """Tokens after which a query is larger than it would be."""
+        """Positions after which queries are scaled up."""
         return self.rope.original_max_position_embeddings or self.max_position_embeddings
 
 
@@ -61,14 +61,14 @@ class Attention(decoder.Attention):
         self.growth, self.grown_from = float(cfg.growth), cfg.grown_from
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.growth:
             qkv = self._grown(qkv, cache.batch.positions)
         return self.o_proj(cache.attend(layer, qkv, self.shape))
 
     def _grown(self, qkv: Tensor, positions: Tensor) -> Tensor:
-        """Queries times 1 + growth * log(1 + position // grown_from); a rotation keeps that."""
+        """Scale queries by 1 + growth * log(1 + position // grown_from); RoPE keeps lengths."""
         width, dtype = self.shape.heads * self.shape.head_dim, qkv.dtype
 
         def compute(t: te.Tensor, p: te.Tensor) -> te.Tensor:

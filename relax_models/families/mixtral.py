@@ -34,7 +34,6 @@ class MixtralConfig(decoder.WindowedConfig):
     num_local_experts: Count = 8
 
     def experts_of(self, layer: int) -> Experts:
-        """The same in all layers."""
         routing = Routing(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )

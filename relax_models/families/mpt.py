@@ -80,21 +80,17 @@ class MptConfig(classic.ClassicConfig):
         return given | {f"attn_{name}": value for name, value in kept.items()}
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """With ALiBi, and maybe a scale of its own."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         slopes = alibi(self.num_attention_heads, float(self.attn_alibi_bias_max))
         return replace(shape, scale=self.attn_softmax_scale or shape.scale, slopes=slopes)
 
     def clip(self) -> float | None:
-        """What q, k and v are clipped to."""
         return self.attn_clip_qkv
 
     def biases(self) -> Biases:
-        """None."""
         return Biases()
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Without a bias."""
         return LayerNorm(size or self.hidden_size, self.norm_eps, bias=False)
 
 

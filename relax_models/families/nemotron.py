@@ -28,11 +28,9 @@ class NemotronConfig(decoder.DecoderConfig):
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("relu2",)}
 
     def biases(self) -> Biases:
-        """All linears of a kind, or none."""
         return Biases(self.attention_bias, self.attention_bias, self.mlp_bias)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Of 1 + weight."""
         return LayerNorm(size or self.hidden_size, self.norm_eps, offset=1.0)
 
 

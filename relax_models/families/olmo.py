@@ -22,15 +22,12 @@ class OlmoConfig(decoder.DecoderConfig):
     clip_qkv: Annotated[float, Range(1e-3, 1e6)] | None = None
 
     def clip(self) -> float | None:
-        """What q, k and v are clipped to."""
         return self.clip_qkv
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """Of weight one."""
         return LayerNorm(size or self.hidden_size, 1e-5, bias=False)
 
 

@@ -18,7 +18,6 @@ class Olmo2Config(decoder.DecoderConfig):
     attention_bias: bool = False
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
 

@@ -25,7 +25,7 @@ class Olmo3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE of both kinds of layer has been in one object."""
+        """Older checkpoints keep the RoPE of both kinds of layer in one object."""
         local = {"rope_type": "default", "rope_theta": given.get("rope_theta", 500000.0)}
         both = given.get("rope_parameters")
         if isinstance(both, dict) and set(both) <= {WINDOWED, FULL}:
@@ -34,15 +34,12 @@ class Olmo3Config(decoder.WindowedConfig):
         return given | {"local_rope_parameters": local}
 
     def is_windowed(self, layer: int) -> bool:
-        """All but each fourth."""
         return (layer + 1) % 4 != 0
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """By whether the layer is windowed."""
         return self.local_rope if self.windowed(layer) else self.rope
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
 

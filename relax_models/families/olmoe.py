@@ -31,11 +31,9 @@ class OlmoeConfig(decoder.DecoderConfig):
     clip_qkv: Annotated[float, Range(1e-3, 1e6)] | None = None
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def experts_of(self, layer: int) -> Experts:
-        """The same in all layers."""
         routing = Routing(
             experts=self.num_experts,
             top_k=self.num_experts_per_tok,
@@ -45,14 +43,14 @@ class OlmoeConfig(decoder.DecoderConfig):
 
 
 class Attention(decoder.ProjectionNormAttention):
-    """With q, k and v behind the norms between -clip and clip, if there is a clip."""
+    """Attention that clips q, k and v to [-clip, clip] after the norms, if `clip_qkv` is set."""
 
     def __init__(self, cfg: OlmoeConfig, layer: int) -> None:
         super().__init__(cfg, layer)
         self.clip = cfg.clip_qkv
 
     def qkv(self, x: Tensor) -> Tensor:
-        """X [n, d] -> [n, (h + 2g) * e]."""
+        """x [n, d] -> [n, (h + 2g) * e]."""
         made = super().qkv(x)
         return made if self.clip is None else clipped(made, self.clip)
 

@@ -51,26 +51,24 @@ class OPTConfig(classic.ClassicConfig):
     )
 
     def problems(self) -> Iterator[str]:
-        """Those of the line, and a head whose table has other columns."""
         yield from classic.ClassicConfig.problems(self)
         if self.embedding_size != self.hidden_size and not self.tie_word_embeddings:
             yield "tie_word_embeddings: found False, supported with word_embed_proj_dim is True"
 
     @property
     def embedding_size(self) -> int:
-        """Columns of the token table."""
+        """Width of the token embedding."""
         return self.word_embed_proj_dim or self.hidden_size
 
     def biases(self) -> Biases:
-        """All linears, or none."""
         return Biases(self.enable_bias, self.enable_bias, self.enable_bias)
 
 
 class BehindBlock(classic.Block):
-    """Norms of the sums."""
+    """Post-norm block: the norm follows the residual addition."""
 
     def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """X [n, d] -> [n, d]."""
+        """x [n, d] -> [n, d]."""
         x = self.input_layernorm(self.added(x, self.self_attn(x, cache, layer)))
         y: Tensor = self.post_attention_layernorm(self.added(x, self.mlp(x)))
         return y
@@ -78,7 +76,6 @@ class BehindBlock(classic.Block):
 
 class _Same(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        """X."""
         return x
 
 
@@ -97,11 +94,11 @@ class Decoder(positions.PositionedDecoder):
             self.project_out = nn.Linear(d, width, bias=False)
 
     def block_of(self, cfg: OPTConfig) -> type[nn.Module]:
-        """By the place of norms."""
+        """Pre-norm or post-norm."""
         return classic.Block if cfg.do_layer_norm_before else BehindBlock
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Rows of the token table, [n, d]."""
+        """Token embeddings [n, d]."""
         x: Tensor = super().tokens(batch)
         return x if self.project_in is None else self.project_in(x)
 

@@ -28,7 +28,7 @@ class Phi3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """LongRoPE has had other names."""
+        """Older checkpoints name LongRoPE otherwise."""
         for name in ("rope_scaling", "rope_parameters"):
             rope = given.get(name)
             if isinstance(rope, dict):
@@ -37,7 +37,6 @@ class Phi3Config(decoder.WindowedConfig):
         return given
 
     def problems(self) -> Iterator[str]:
-        """Those of windows, and factors that are not one a frequency."""
         yield from decoder.WindowedConfig.problems(self)
         frequencies = self.rope.rotary_dim(self.head_size) // 2
         for name in ("short_factor", "long_factor"):

@@ -30,7 +30,7 @@ class PhimoeConfig(mixtral.MixtralConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """The factor of cosine and sine, up to the original length, has a name of its own."""
+        """LongRoPE's factor of cosine and sine below the original length has its own field."""
         for name in ("rope_parameters", "rope_scaling"):
             rope = given.get(name)
             if isinstance(rope, dict) and set(_SCALES) <= set(rope):
@@ -39,15 +39,12 @@ class PhimoeConfig(mixtral.MixtralConfig):
         return given
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """With mean and bias."""
         return LayerNorm(size or self.hidden_size, self.rms_norm_eps)
 
     def experts_of(self, layer: int) -> Experts:
-        """The same in all layers."""
         made = mixtral.MixtralConfig.experts_of(self, layer)
         routing = replace(
             made.routing, score="sparsemixer", normalized=False, jitter=self.router_jitter_noise

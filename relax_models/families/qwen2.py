@@ -24,15 +24,12 @@ class Qwen2Config(decoder.WindowedConfig):
 
     @property
     def window(self) -> int | None:
-        """Only if it is to be used."""
         return self.sliding_window if self.use_sliding_window else None
 
     def is_windowed(self, layer: int) -> bool:
-        """The upper layers."""
         return layer >= self.max_window_layers
 
     def biases(self) -> Biases:
-        """Of q, k and v."""
         return Biases(qkv=True)
 
 

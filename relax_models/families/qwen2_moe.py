@@ -27,22 +27,20 @@ class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """A window of 0 tokens is none."""
+        """A window of 0 tokens means no window."""
         if given.get("sliding_window") != 0:
             return given
         given = {name: value for name, value in given.items() if name != "sliding_window"}
         return given | {"use_sliding_window": False}
 
     def is_windowed(self, layer: int) -> bool:
-        """Every other one of the lower layers."""
+        """Every second layer below `max_window_layers`."""
         return layer % 2 == 0 and layer < self.max_window_layers
 
     def biases(self) -> Biases:
-        """Of q, k and v."""
         return Biases(qkv=self.qkv_bias)
 
     def experts_of(self, layer: int) -> Experts | None:
-        """With the one that is shared."""
         made = qwen3_moe.SparseConfig.experts_of(self, layer)
         if made is None:
             return None

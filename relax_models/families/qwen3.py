@@ -21,11 +21,9 @@ class Qwen3Config(qwen2.Qwen2Config):
     attention_bias: bool = False
 
     def biases(self) -> Biases:
-        """Of all linears of the attention, or none."""
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """As of every decoder, with the norms."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps)
 

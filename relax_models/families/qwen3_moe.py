@@ -27,7 +27,6 @@ class SparseConfig:
     norm_topk_prob: bool = False
 
     def experts_of(self, layer: int) -> Experts | None:
-        """Of the layers that `mlp_only_layers` and `decoder_sparse_step` leave."""
         if layer in self.mlp_only_layers or (layer + 1) % self.decoder_sparse_step:
             return None
         routing = Routing(
@@ -46,7 +45,6 @@ class Qwen3MoeConfig(SparseConfig, qwen3.Qwen3Config):
     head_dim: Size | None = None
 
     def is_windowed(self, layer: int) -> bool:
-        """All layers, if any."""
         return True
 
 

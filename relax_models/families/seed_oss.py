@@ -25,7 +25,6 @@ class SeedOssConfig(decoder.DecoderConfig):
     IGNORED: ClassVar[tuple[str, ...]] = ("residual_dropout",)
 
     def biases(self) -> Biases:
-        """Each by a field."""
         return Biases(self.attention_bias, self.attention_out_bias, self.mlp_bias)
 
 

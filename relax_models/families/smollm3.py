@@ -26,7 +26,6 @@ class SmolLM3Config(decoder.WindowedConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 2000000.0}
 
     def problems(self) -> Iterator[str]:
-        """Those of windows, and layers that are not described."""
         yield from decoder.WindowedConfig.problems(self)
         if self.no_rope_layers and len(self.no_rope_layers) < self.num_hidden_layers:
             yield (
@@ -36,21 +35,17 @@ class SmolLM3Config(decoder.WindowedConfig):
 
     @property
     def window(self) -> int | None:
-        """Only if it is to be used."""
         return self.sliding_window if self.use_sliding_window else None
 
     def is_windowed(self, layer: int) -> bool:
-        """Layers without a rotary embedding."""
         return self.rope_of(layer) is None
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """None in some layers."""
         if self.no_rope_layers:
             return self.rope if self.no_rope_layers[layer] else None
         return self.rope if (layer + 1) % self.no_rope_layer_interval else None
 
     def biases(self) -> Biases:
-        """All linears of a kind, or none."""
         return Biases(self.attention_bias, self.attention_bias, self.mlp_bias)
 
 

@@ -36,17 +36,15 @@ class StableLmConfig(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """The factor has had another name."""
+        """Older checkpoints name the factor otherwise."""
         given = dict(given)
         older = given.pop("rope_pct", None)
         return given if older is None else given | {"partial_rotary_factor": older}
 
     def biases(self) -> Biases:
-        """Of q, k and v."""
         return Biases(qkv=self.use_qkv_bias)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """With a bias."""
         return LayerNorm(size or self.hidden_size, self.norm_eps)
 
 
@@ -60,7 +58,6 @@ class ParallelBlock(decoder.ParallelBlock):
 
 class Decoder(decoder.Decoder):
     def block_of(self, cfg: StableLmConfig) -> type[nn.Module]:
-        """Attention beside the feed-forward, or before it."""
         return ParallelBlock if cfg.use_parallel_residual else Block
 
 

@@ -33,17 +33,14 @@ class Starcoder2Config(decoder.WindowedConfig):
     }
 
     def biases(self) -> Biases:
-        """All linears, or none."""
         return Biases(self.use_bias, self.use_bias, self.use_bias)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """With a bias."""
         return LayerNorm(size or self.hidden_size, self.norm_epsilon)
 
 
 class Block(decoder.Block):
     def feed_forward(self, cfg: Starcoder2Config, layer: int) -> nn.Module:
-        """Without a gate."""
         return MLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh", cfg.use_bias)
 
 

@@ -171,12 +171,12 @@ def kept(dtype: str, value: Expr) -> Expr:
 
 
 def div(a: Expr, b: int) -> Expr:
-    """A // b for a >= 0, which TVM cannot always see: it would guard, and that in 64 bits."""
+    """a // b for a >= 0, which TVM cannot always see: it would guard, and that in 64 bits."""
     return T.truncdiv(a, b)
 
 
 def mod(a: Expr, b: int) -> Expr:
-    """A % b for a >= 0; see `div`."""
+    """a % b for a >= 0; see `div`."""
     return T.truncmod(a, b)
 
 
@@ -258,7 +258,7 @@ def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]
 
 
 def fma(a: Expr, b: Expr, c: Expr) -> Expr:
-    """A * b + c, rounded once.
+    """a * b + c, rounded once.
 
     Explicit, because whether `a * b + c` is contracted is up to the device's compiler, and it may
     choose differently in two kernels that must agree.
