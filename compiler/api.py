@@ -300,7 +300,7 @@ def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 
 
 def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """As `_is_made`; says what is wrong, and mends it if it takes no compilation."""
+    """`_is_made` that also reports damage, and repairs it if no compilation is needed."""
     if not (folder / MANIFEST).exists():
         return False
     try:

@@ -53,7 +53,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def _transposed(
     plan: ParameterPlan, checkpoint: Checkpoint, step: int
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """A tensor [in, out] has to be whole in memory, in the file's dtype."""
+    """Transpose a tensor [in, out]; the whole tensor is in memory, in the file's dtype."""
     name = plan.pieces[0].name
     raw = checkpoint.read_raw(name)
     for start in range(0, plan.shape[0], step):

@@ -52,7 +52,7 @@ class Deployment:
     page_size: int = PAGE_SIZE  # tokens
 
     def bounds(self) -> dict[str, int]:
-        """Of rows, results, page ids of a group, and sequences of a step."""
+        """Upper bounds of a step: rows, logit rows, page ids of a group, sequences."""
         pages = self.max_batch * -(-self.context // self.page_size)
         rows = {"n": self.prefill_chunk, "m": self.logit_rows}
         return {**rows, "p": pages, "r": self.max_batch}

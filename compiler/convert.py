@@ -71,7 +71,7 @@ class _Job:
     skipped: Mapping[str, int]  # tensors of other models than the text's, by their parts
 
     def scheme_of(self, name: str) -> Scheme:
-        """That of a parameter."""
+        """The scheme of one parameter."""
         return EXACT if name in self.exact else self.scheme
 
 

@@ -15,7 +15,7 @@ _SOURCES = {
 
 
 def device_sources(module: Any) -> dict[str, str]:
-    """Of all device modules that a runtime module imports, by suffix of a file."""
+    """Source of all device modules that a runtime module imports, by file suffix."""
     found: dict[str, str] = {}
     for imported in module.imports:
         for form, suffix in _SOURCES.get(imported.kind, ()):

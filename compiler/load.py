@@ -33,7 +33,7 @@ class Described:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Of its library. What transformers calls a bare "...Model" has no head to write with.
+        """Entries of the library. transformers' bare "...Model" classes have no LM head.
 
         Older classes with one are called "...LMHeadModel".
         """
@@ -60,7 +60,7 @@ def families() -> dict[str, Architecture]:
 
 
 def _family(name: object) -> Architecture | None:
-    """That of a `model_type`; only its own file is imported if it has one."""
+    """The architecture of a `model_type`; imports one family file where the name is a file's."""
     if isinstance(name, str) and name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
         return arch

@@ -12,7 +12,7 @@ _SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8
 
 
 def bytes_of(shape: Sequence[int], dtype: str) -> int:
-    """Of a compact tensor."""
+    """Bytes of a compact tensor."""
     return prod(shape) * _SIZES[dtype]
 
 

@@ -48,7 +48,7 @@ class Fused(Protocol):
 
     @property
     def joined(self) -> bool:
-        """Of an attention: whether the norms of q and k are one parameter, [2, e]."""
+        """Whether an attention takes the norms of q and k as one parameter [2, e]."""
 
     @property
     def packed(self) -> tuple[tuple[int, ...], str] | None:

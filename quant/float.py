@@ -42,7 +42,7 @@ class FloatScheme:
         return stored[0][row, column].astype("float32")
 
     def kernel_spec(self) -> dict[str, Any]:
-        """As a kernel set's `LinearSpec` has it."""
+        """The fields of a kernel's `LinearSpec` that the scheme decides."""
         names = {"float32": "f32", "float16": "f16"}
         return {"scheme": names[self.float_dtype], "scale_dtype": None, "group": 32}
 

@@ -158,7 +158,7 @@ class GroupQuant:
         return (q - self.zero).astype("float32") * scale
 
     def kernel_spec(self) -> dict[str, Any]:
-        """As a kernel set's `LinearSpec` has it."""
+        """The fields of a kernel's `LinearSpec` that the scheme decides."""
         return {"scheme": f"q{self.bits}", "scale_dtype": self.float_dtype, "group": self.group}
 
 

@@ -24,11 +24,11 @@ class Scheme(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `--quant`, mlc-llm's name where the layout is theirs."""
+        """Name as in `--quant`; mlc-llm's where the layout is theirs."""
 
     @property
     def float_dtype(self) -> FloatDtype:
-        """Of what is not quantized, of scales, and of the activations."""
+        """Dtype of unquantized tensors, scales and activations."""
 
     def quantizes(self, name: str, shape: Shape) -> bool:
         """Whether parameter `name` is encoded; if not, it is stored as `float_dtype`."""

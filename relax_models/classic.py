@@ -45,7 +45,7 @@ class ClassicConfig(decoder.DecoderConfig):
     IGNORED: ClassVar[tuple[str, ...]] = ("attn_pdrop", "classifier_dropout")
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and what this one cannot have."""
+        """Inherited problems, RoPE where nothing rotates, and a tied head with a bias."""
         yield from decoder.DecoderConfig.problems(self)
         if not self.ROTATES and self.rope != RopeConfig():
             yield f"rope_parameters: found {self.rope}, but nothing rotates in this family"
@@ -53,20 +53,20 @@ class ClassicConfig(decoder.DecoderConfig):
             yield "tie_word_embeddings: found True, supported is False: the head has a bias"
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """None in families with other positions."""
+        """RoPE, or None in families with learned positions or ALiBi."""
         return self.rope if self.ROTATES else None
 
     @property
     def inner(self) -> int:
-        """Columns of the feed-forward."""
+        """Width of the feed-forward."""
         return self.intermediate_size or 4 * self.hidden_size
 
     def biases(self) -> Biases:
-        """Of all linears."""
+        """All linears have a bias."""
         return Biases(qkv=True, out=True, mlp=True)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """With a bias."""
+        """LayerNorm with a bias."""
         return LayerNorm(size or self.hidden_size, self.norm_eps)
 
 

@@ -138,15 +138,15 @@ class DecoderConfig:
         )
 
     def biases(self) -> Biases:
-        """Which linears have one."""
+        """Which linears have a bias."""
         return Biases()
 
     def scales(self) -> Scales:
-        """What is multiplied by a number."""
+        """Constant multipliers of embeddings, residuals and logits."""
         return Scales()
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """A norm over `size` elements; None: of hidden states."""
+        """The family's norm over `size` elements; default: hidden_size."""
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps)
 
 
@@ -155,13 +155,13 @@ WINDOWED, FULL = "sliding_attention", "full_attention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedConfig(DecoderConfig):
-    """Of families some or all of whose layers see the last `sliding_window` tokens only."""
+    """Families in which some or all layers have a sliding window."""
 
     sliding_window: Positions | None = None
     layer_types: tuple[str, ...] = ()  # (): as `is_windowed` says
 
     def problems(self) -> Iterator[str]:
-        """Those of every decoder, and layers that are not described."""
+        """Inherited problems, and inconsistent `layer_types`."""
         yield from DecoderConfig.problems(self)
         unknown = sorted(set(self.layer_types) - {WINDOWED, FULL})
         if unknown:
@@ -176,21 +176,21 @@ class WindowedConfig(DecoderConfig):
 
     @property
     def window(self) -> int | None:
-        """Tokens that a row of a windowed layer sees."""
+        """Sliding window in tokens, the row's own included."""
         return self.sliding_window
 
     def is_windowed(self, layer: int) -> bool:
-        """Whether a layer is, where there are no `layer_types`."""
+        """Whether `layer` has the window, if config.json has no `layer_types`."""
         return True
 
     def windowed(self, layer: int) -> bool:
-        """Whether a layer is."""
+        """Whether `layer` has the window."""
         if self.layer_types:
             return self.layer_types[layer] == WINDOWED
         return self.window is not None and self.is_windowed(layer)
 
     def window_of(self, layer: int) -> int | None:
-        """None also where the window is as long as the context."""
+        """The window of `layer`; None without one, or if it covers the whole context."""
         window = self.window if self.windowed(layer) else None
         return window if window and window < self.context else None
 
@@ -209,7 +209,7 @@ class Attention(nn.Module):
 
 
 class ClippedAttention(Attention):
-    """With q, k and v between -clip and clip, if the configuration has a `clip`."""
+    """Attention that clips q, k and v to [-clip, clip]."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -224,7 +224,7 @@ class ClippedAttention(Attention):
 
 
 class HeadNormAttention(Attention):
-    """With an RMSNorm of each query and key head; the shape has `qk_norm_eps`."""
+    """Attention with an RMSNorm of each query and key head (QK norm)."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -238,7 +238,7 @@ class HeadNormAttention(Attention):
 
 
 class ProjectionNormAttention(Attention):
-    """With one RMSNorm over all query heads, and one over all key heads."""
+    """Attention with one RMSNorm over all query heads and one over all key heads."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -257,7 +257,7 @@ class ProjectionNormAttention(Attention):
 
 
 class _Residual(nn.Module):
-    """Attention and feed-forward of a layer, and how what they give is added to x."""
+    """A layer's attention and feed-forward, and their residual additions."""
 
     attention: type[nn.Module] = Attention
 

@@ -17,7 +17,7 @@ from .state import PagedKV
 
 
 class SharedNorm(nn.Module):
-    """All heads have one weight and one bias."""
+    """LayerNorm whose weight and bias [e] all heads share."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
@@ -31,7 +31,7 @@ class SharedNorm(nn.Module):
 
 
 class OwnNorm(nn.Module):
-    """Each head has a weight of its own; there are no biases."""
+    """LayerNorm with a weight for each head [heads, e] and no bias."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
@@ -46,7 +46,7 @@ class OwnNorm(nn.Module):
 
 
 class Attention(decoder.Attention):
-    """With a `norm` of q's heads and one of k's, if the configuration has `qk_layernorm`."""
+    """Attention with an optional LayerNorm of each query and key head (`qk_layernorm`)."""
 
     norm: type[nn.Module] = SharedNorm
 

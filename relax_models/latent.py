@@ -42,28 +42,28 @@ class LatentConfig(decoder.DecoderConfig):
     attention_bias: bool = False
 
     def problems(self) -> Iterator[str]:
-        """Rotated elements that are no pairs."""
+        """An odd number of rotated elements."""
         if self.qk_rope_head_dim % 2:
             yield f"qk_rope_head_dim: found {self.qk_rope_head_dim}; they rotate in pairs"
 
     @property
     def head_size(self) -> int:
-        """Elements of what the cache has of a token."""
+        """Elements of a token in the KV cache: rotated part and latent."""
         return self.qk_rope_head_dim + self.kv_lora_rank
 
     @property
     def paired(self) -> bool:
-        """Whether neighbours rotate in a checkpoint."""
+        """Whether the checkpoint rotates neighbouring dimensions (2i, 2i + 1)."""
         return True
 
     @property
     def context(self) -> int:
-        """Tokens of one sequence that the rotary table is right for."""
+        """Longest sequence that the RoPE table is right for, tokens."""
         table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Of queries over latents; YaRN's factor of scores is squared, as both have it."""
+        """Queries over latents; YaRN scales q and k, so its factor enters the scores squared."""
         table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
         scale = float((self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5)
         weight, factor = self.rope.mscale_all_dim, self.rope.factor

@@ -211,7 +211,7 @@ def _llama3(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArr
 
 
 def _yarn(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
-    """As `_llama3`, with the blend linear in the dimension rather than in the frequency."""
+    """`_llama3` with a blend that is linear in the dimension, not in the frequency."""
     rotary_dim = 2 * len(base)
 
     def dimension(turns: float) -> float:  # that makes so many turns over the context

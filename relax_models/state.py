@@ -21,7 +21,7 @@ PAGE_SIZE = 16  # tokens of a page
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Which pages the sequences of a step own, of one group of layers; int32."""
+    """Page table of one group of layers, int32."""
 
     indptr: Tensor  # [r+1]
     ids: Tensor  # [p]; -1 behind the group's window
@@ -69,7 +69,7 @@ class AttentionShape:
 
 
 def page_shape(kv_heads: int, head_dim: int, kv_dtype: str, planes: int = 2) -> tuple[int, ...]:
-    """Of one page of a layer, see `reference.page_shape`."""
+    """Shape of one page of a layer; see `reference.page_shape`."""
     return reference.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype, planes)
 
 

@@ -84,7 +84,7 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
 def _preset(
     cpu: str, host: Host, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
 ) -> TargetPreset:
-    """Of LLVM's CPU `cpu` with features that are added or hidden."""
+    """The preset of LLVM's CPU `cpu`, with features added or hidden."""
     device: dict[str, Any] = {**host.target, "mcpu": cpu}
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes

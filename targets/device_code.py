@@ -39,7 +39,7 @@ class DeviceCode:
         return tuple(self.launches)
 
     def to_bytes(self) -> bytes:
-        """As TVM's run time reads it."""
+        """The module in the bytes that TVM's run time reads."""
         return _text(self.format.encode()) + self.signatures + _text(self.code)
 
 

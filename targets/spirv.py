@@ -200,7 +200,7 @@ def demands(wgsl: str) -> tuple[int, ...]:
 
 
 def editions(codes: list[bytes]) -> tuple[int, ...]:
-    """Of each of SHAPES: its sizes, threads of a subgroup, bytes of its code."""
+    """For each of SHAPES: sizes, subgroup size, size of its code in bytes."""
     return tuple(
         number
         for shape, code in zip(SHAPES, codes, strict=True)

@@ -83,7 +83,7 @@ def _is_load(value: Any) -> bool:
 
 
 def _offset(buffer: tirx.Buffer, indices: Sequence[Any]) -> Any:
-    """Of an element, in elements."""
+    """Flat offset of an element, in elements."""
     index = indices[0]
     for extent, i in zip(buffer.shape[1:], indices[1:], strict=True):
         index = index * extent + i

@@ -297,7 +297,7 @@ class RopeAppendSpec(_Record):
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
-        """Of a page of the cache."""
+        """Shape of a page of the KV cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
     @property
@@ -345,7 +345,7 @@ class AttentionSpec(_Record):
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
-        """Of a page of the cache."""
+        """Shape of a page of the KV cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
 

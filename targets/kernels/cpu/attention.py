@@ -115,7 +115,7 @@ class _Emitter:
 
     @property
     def sequences(self) -> Any:
-        """Of the batch."""
+        """Number of sequences of the batch."""
         return self.Query.shape[0] - 1
 
     def _by_blocks(self, n: Any, rows: Any, blocks: Any) -> None:

@@ -126,7 +126,7 @@ class Span:
     def of(
         cls, spec: AttentionSpec, cache: Cache, group: Group, first: Any, seen: Any, visible: Any
     ) -> Span:
-        """That of a group in the block from position `first`."""
+        """The span of a group in the block from position `first`."""
         start = T.int32(0)
         if spec.window is not None:
             start = v.let(T.max(visible - spec.window, 0))

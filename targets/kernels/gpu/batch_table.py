@@ -30,7 +30,7 @@ class Rows(Protocol):
     """What a kernel asks about the rows of the batch; all int32."""
 
     def position(self, row: Any) -> Any:
-        """Of the row in its sequence."""
+        """Position of the row in its sequence."""
 
     def first(self, row: Any) -> Any:
         """What `page` wants to know of the row's sequence; differs between sequences."""

@@ -162,7 +162,7 @@ class _Block:
         e.when(self.t == 0, store)
 
     def _exponentials(self, part: Any, largest: Any) -> list[Any]:
-        """Of the part, relative to its own largest; at scale 1 and at the row's. Bits of them."""
+        """Sums of exp relative to the part's maximum, at scale 1 and at the row's, as bits."""
         top = e.let(_finite(largest))
         scale = e.let(self.b["scales"][self.r])
         sums = [e.Variable(T.float32(0)) for _ in range(2)]

@@ -73,7 +73,7 @@ class _Linear:
 
     @property
     def plan(self) -> Plan:
-        """Of one expert's linear."""
+        """Plan of one expert's linear."""
         own = self.spec.linear()
         fused = FusedLinearSpec(
             out_features=own.out_features,
@@ -86,7 +86,7 @@ class _Linear:
         return Plan.of(fused, self.limits)
 
     def operands(self, expert: Any) -> Operands:
-        """With the weights of an expert."""
+        """Operands with the weights of one expert."""
         count = len(stored_shapes(self.spec.linear()))
         stored = tuple(OfExpert(self.b[f"w{i}"], expert) for i in range(count))
         return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
@@ -276,7 +276,7 @@ class _ExpertTile(Tile):
         return e.let(self.linear.b["slots"][e.let(at)])
 
     def x_row(self, tile_row: Any) -> Any:
-        """Of the slot."""
+        """Row of x of the slot."""
         return self.linear.x_row(self.slot(tile_row))
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:

@@ -45,7 +45,7 @@ def linear(spec: LinearSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def fused(spec: LinearSpec) -> FusedLinearSpec:
-    """`spec` with nothing before or after it."""
+    """`spec` without prologue and epilogue."""
     return FusedLinearSpec(
         out_features=spec.out_features,
         in_features=spec.in_features,
@@ -56,7 +56,7 @@ def fused(spec: LinearSpec) -> FusedLinearSpec:
 
 
 def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
-    """Of the fused linear's PrimFunc, in order."""
+    """Parameters of the fused linear's PrimFunc, in order."""
     k, y = spec.in_features, ("m", spec.width)
     normed, residual = spec.norm_eps is not None, spec.residual
     return [
@@ -70,7 +70,7 @@ def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
 
 
 def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
-    """The buffers by what they are."""
+    """The PrimFunc's buffers as `Operands`."""
     stored = tuple(buffers[name] for name, _, _ in stored_parameters(spec.linear()))
     return Operands(
         buffers["x"],
@@ -81,7 +81,7 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 
 
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
-    """Emit all kernels; the host chooses by the number of rows."""
+    """Emit GEMV and GEMM kernels; the host chooses by the number of rows."""
     plan = Plan.of(spec, limits)
     launch_tiled = launch_gemm
     if limits.simdgroups:

@@ -1,4 +1,4 @@
-"""How a linear is cut, and what its kernels have in common: see `linear` for the order of sums."""
+"""Tiling of a linear, and what its kernels share; `linear` gives the order of the sums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GEMV_THREADS = 128  # of a block of `gemv`; they also add up a row's squares, fo
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one linear is cut."""
+    """Tiling of one linear."""
 
     spec: FusedLinearSpec
     limits: GpuLimits
@@ -30,7 +30,7 @@ class Plan:
 
     @staticmethod
     def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
-        """The one plan of `spec`."""
+        """The plan of `spec`."""
         groups = -(-spec.in_features // GROUP)
         lanes = 1
         while lanes < min(groups, MOST_LANES):
@@ -39,12 +39,12 @@ class Plan:
 
     @property
     def gemv_threads(self) -> int:
-        """Of a block of `gemv`, and of those that add up squares."""
+        """Threads of a GEMV block, and of the blocks that sum squares."""
         return min(GEMV_THREADS, self.limits.threads_per_block)
 
     @property
     def outputs(self) -> int:
-        """Columns of y that a thread of `gemv` computes: fewer where there are few in all."""
+        """Columns of y that a GEMV thread computes; narrow linears have one."""
         return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
 
 

@@ -38,7 +38,7 @@ class _Heads:
 
     @property
     def dtype(self) -> str:
-        """Of the tensor."""
+        """Dtype of the elements."""
         return str(self.buffer.dtype)
 
     def __getitem__(self, index: tuple[Any, Any, Any]) -> Any:

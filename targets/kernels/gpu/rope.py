@@ -32,7 +32,7 @@ class RopeTensors:
 
 
 def threads_of(limits: GpuLimits) -> int:
-    """Of every block that adds up a head's squares: the number is part of the order."""
+    """Threads of each block that sums a head's squares; the number fixes the order of the sum."""
     return min(128, limits.threads_per_block)
 
 

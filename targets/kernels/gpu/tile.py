@@ -1,4 +1,4 @@
-"""A tile of y in one block: which rows it has of x and of the weight, and how it opens them."""
+"""Output tile of a GEMM block: its rows of x and of the weight, and how both are loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .weights import GROUP, WORD, WORDS
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one thread of one block has of a linear."""
+    """Operands and indices of one thread in one block."""
 
     plan: Plan
     tensors: Operands
@@ -26,7 +26,7 @@ class Share:
 
 
 class Tile(ABC):
-    """Emits the code of one block: rows of x from `tile * rows` on, columns of `block`."""
+    """Emits the code of one block: rows of x from `tile * rows`, columns of `block`."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         """Args: `shape`, rows and columns (rows of the weight) of a tile, threads of a block."""

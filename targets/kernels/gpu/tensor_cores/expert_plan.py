@@ -17,7 +17,7 @@ _MOST_ROW_BYTES = 65536  # of rows of x in a block's shared memory; from sm_80 o
 
 @dataclass(frozen=True, slots=True)
 class ExpertPlan:
-    """Of one linear of experts."""
+    """Plan of one linear of experts."""
 
     row_tiles: int  # of a block that has slots of one row alone
     ahead: int  # pieces of weights that a lane has under way there

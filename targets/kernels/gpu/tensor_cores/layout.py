@@ -64,7 +64,7 @@ def scales_at(spec: LinearSpec, experts: int = 1) -> int:
 
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
-    """Of the packed tensor, in uint32."""
+    """Size of the packed tensor in uint32."""
     scales = 0 if spec.scheme == "f16" else ROWS * experts * tiles(spec) * chunks(spec)
     return scales_at(spec, experts) + scales
 

@@ -89,7 +89,7 @@ _WIDE_GEMM = Gemm(row_tiles=2, token_tiles=16, warps=8, stages=3, patch=16, shar
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Of one linear."""
+    """Kernels of one linear, by the number of rows."""
 
     gemv: tuple[tuple[int, Gemv], ...]  # (largest number of rows, kernel), ascending
     gemm: Gemm  # for more rows

@@ -44,11 +44,11 @@ class MatrixUnit:
         return SIDE * SIDE // self.lanes
 
     def first_k(self, lane: Any) -> Any:
-        """Of a lane's elements of a and b."""
+        """First k of a lane's elements of a and b."""
         return e.mod(e.div(lane, SIDE), self.parts) * self.own
 
     def row(self, lane: Any, i: int) -> Any:
-        """Of a lane's element i of c."""
+        """Row of a lane's element i of c."""
         return e.div(lane, SIDE) * self.row_a_set + i * self.row_a_sum
 
     def multiply(self, c: Any, at: int, a: Any, a_at: int, b: Any, b_at: int) -> None:
