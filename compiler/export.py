@@ -1,8 +1,8 @@
 """From an architecture and its configuration to a Relax module with one function, `forward`.
 
-A library may have several entries (ARCHITECTURE.md). They differ in what they do with the hidden
-states of the last layer, so `forward` is exported with a result for each of them: passes go through
-the layers once, and `SplitEntries` makes functions of it in the end.
+A library may have several entries (docs/design/compiled-library.md). They differ in what they do
+with the hidden states of the last layer, so `forward` is exported with a result for each of them:
+the passes see the layers once, and `SplitEntries` makes functions of it at the end.
 """
 
 from __future__ import annotations

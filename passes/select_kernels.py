@@ -10,7 +10,7 @@ Runs in the lower phase. A kernel has the reference's signature, so only the cal
 the target packs weights, a parameter of `forward` changes too, and a function `pack_i` makes it of
 the stored tensors (one a packing, whatever the number of layers). A weight that two operations
 share is packed once. The module's attribute `wherry.params` lists the parameters of `forward` after
-the pass, in order, as the metadata of a library does (ARCHITECTURE.md).
+the pass, in order, as the metadata of a library does (docs/design/compiled-library.md).
 """
 
 from __future__ import annotations

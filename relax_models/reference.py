@@ -2,7 +2,7 @@
 
 Each carries two attributes, `wherry.op` (its name) and `wherry.spec` (its static parameters, JSON):
 a target's kernel set may replace it by a PrimFunc of the same signature. The arguments that
-describe the batch are those of `forward`, see ARCHITECTURE.md.
+describe the batch are those of `forward`, see docs/design/compiled-library.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a model sees of a step: the ragged batch, and the state that it reads and writes.
 
-Axes: n rows, r sequences, m logit rows, h query heads, g kv heads, e head dim. ARCHITECTURE.md
-gives the meaning of each batch array.
+Axes: n rows, r sequences, m logit rows, h query heads, g kv heads, e head dim. The batch arrays are
+described in docs/design/compiled-library.md.
 """
 
 from __future__ import annotations

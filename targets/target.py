@@ -71,7 +71,7 @@ class TargetPreset:
     # Whether a row's last bits may depend on its batch: what compiles the kernels on the device may
     # add in another order than is written, or many rows are multiplied otherwise than few.
     fast_math: bool = False
-    # Whose functions a library has, if not those of ARCHITECTURE.md: "web-llm".
+    # Whose functions a library has, if not those of docs/design/compiled-library.md: "web-llm".
     interface: str | None = None
     asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
     latents_once: bool = False  # kernels read what is key and value at once from one place

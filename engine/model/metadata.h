@@ -1,4 +1,4 @@
-// What a compiled library says about itself (ARCHITECTURE.md, "What a compiled library is").
+// What a compiled library says about itself (docs/design/compiled-library.md).
 #ifndef WHERRY_ENGINE_MODEL_METADATA_H_
 #define WHERRY_ENGINE_MODEL_METADATA_H_
 

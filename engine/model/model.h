@@ -20,7 +20,7 @@ struct PageTable {
 };
 
 // The int32 arguments of `forward` for one step over n rows of r sequences; meaning as in
-// ARCHITECTURE.md. n, r and m are at least 1.
+// docs/design/compiled-library.md. n, r and m are at least 1.
 struct Batch {
   std::vector<int32_t> tokens;          // [n]
   std::vector<int32_t> positions;       // [n]

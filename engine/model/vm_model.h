@@ -1,4 +1,4 @@
-// A compiled library: a Relax VM executable with the functions of ARCHITECTURE.md.
+// A compiled library: a Relax VM executable with the functions of docs/design/compiled-library.md.
 #ifndef WHERRY_ENGINE_MODEL_VM_MODEL_H_
 #define WHERRY_ENGINE_MODEL_VM_MODEL_H_
 

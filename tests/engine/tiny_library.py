@@ -1,4 +1,4 @@
-"""A library with the interface of ARCHITECTURE.md, small enough to compile in seconds.
+"""A library with the interface of docs/design/compiled-library.md, compiled in seconds.
 
 Its state is the tokens themselves. With h the sum over positions p of (p + 1) * token(p), read
 back through the page tables, the logits of a row are table[h mod 16] + bias. `table` comes from

@@ -44,7 +44,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """The arrays of a step, see ARCHITECTURE.md."""
+    """The arrays of a step, see docs/design/compiled-library.md."""
 
     positions: Any
     sequences: Any

@@ -59,7 +59,8 @@ std::vector<int32_t> ascending(int64_t first, int64_t n) {
 
 class PagesInOrder : public tvm::runtime::vm::KVStateObj {
  public:
-  // metadata: of the library (ARCHITECTURE.md). tokens: of the sequence at most; rows: of a step.
+  // metadata: of the library (docs/design/compiled-library.md). tokens: of the sequence at most;
+  // rows: of a step.
   PagesInOrder(const ffi::json::Object& metadata, int64_t tokens, int64_t rows)
       : page_(metadata["page_size"].cast<int64_t>()),
         pages_((tokens + page_ - 1) / page_),

@@ -58,7 +58,7 @@ export interface CoreOptions {
   signal?: AbortSignal;
 }
 
-/** The library's metadata: ARCHITECTURE.md, "What a compiled library is". */
+/** The library's metadata: docs/design/compiled-library.md. */
 export interface Metadata {
   readonly name: string;
   readonly vocab_size: number;
