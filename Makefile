@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs page pyodide notebook gpu-bundle gpu-check format clean
+.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -64,11 +64,18 @@ nightly: native $(WEB)
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
 
-# The pages of all help texts and of all families of models; tests compare them.
-docs: $(VENV)/.tested
+# The generated pages (tests compare them), then the site, in site/; strictly, and without a network.
+docs: charts
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
+	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# The README's chart and the table of all benchmark rows.
+charts: $(VENV)/.tested
+	PYTHONPATH=src $(BIN)/python -m benchmarks.charts
+	PYTHONPATH=src $(BIN)/python -m benchmarks.table > docs/performance.md
 
 # The page that `wherry web` and `wherry package` bring along, for a checkout that was not built.
 page: $(WEB)

@@ -1,56 +1,93 @@
-"""Rows as a Markdown table: `python -m benchmarks.table [FOLDER]`."""
+"""Writes docs/performance.md from the rows: `python -m benchmarks.table`; see `make docs`."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from .rows import ROWS, read_rows
 
-COLUMNS = (
-    "date", "commit", "shape", "workload", "threads", "Wherry tok/s (CPU s)", "peer tok/s (CPU s)",
-    "ratio wall", "ratio CPU", "share of bandwidth (by CPU time)",
-)  # fmt: skip
+Row = dict[str, Any]
+HEAD = """# Performance
+
+Wherry beside a peer: the same shapes, random weights and machine, in turn, in one run. A ratio
+above 1 means that Wherry takes less time. Absolute times of a shared machine mean little, so rows
+keep ratios. The newest row of each kind is shown. [How to repeat them](../benchmarks/README.md).
+
+Machines with AMX are the one comparison on CPUs that Wherry loses so far: prompts run at half of
+torch's speed in bfloat16 there. No GPU has been measured.
+"""
 
 
-def line(row: dict[str, Any]) -> list[str]:
-    """The cells of a row."""
-
-    def speed(side: dict[str, Any]) -> str:
-        return f"{side['tokens_per_s']:.0f} ({side['tokens_per_cpu_s']:.0f})"
-
-    ours = row["wherry"]
-    share = "-"
-    if "bandwidth_share" in ours:
-        by_cpu = ours["bandwidth_share_of_cpu_time"]
-        share = f"{ours['bandwidth_share']:.0%} ({by_cpu:.0%})"
-    return [
-        row["date"][:16] + (" (busy)" if row.get("warning") else ""),
-        row["versions"]["commit"],
-        f"{row['shape']} {row['quant']}",
-        row["what"],
-        str(row["threads"]),
-        speed(ours),
-        speed(row["llama.cpp"]),
-        f"{row['ratio_wall']:.2f}",
-        f"{row['ratio_cpu']:.2f}",
-        share,
-    ]
+def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """Models on a CPU beside llama.cpp."""
+    yield [
+        "model", "scheme", "workload", "threads", "ratio, wall", "ratio, CPU time",
+        "share of the memory bandwidth", "machine", "commit",
+    ]  # fmt: skip
+    for row in rows:
+        if "llama.cpp" not in row:
+            continue
+        share = row["wherry"].get("bandwidth_share")
+        yield [
+            row["shape"], row["quant"], row["what"], str(row["threads"]),
+            f"{row['ratio_wall']:.2f}", f"{row['ratio_cpu']:.2f}",
+            "" if share is None else f"{share:.0%}", *_origin(row),
+        ]  # fmt: skip
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown of all rows."""
-    cells = [list(COLUMNS), ["---"] * len(COLUMNS), *map(line, rows)]
-    return "\n".join(f"| {' | '.join(c)} |" for c in cells)
+def server(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """The server beside llama-server."""
+    yield ["model", "workload", "tokens/s, ratio", "first token, ratio", "machine", "commit"]
+    for row in rows:
+        if "ratio_tokens_per_second" in row:
+            ratios = [row["ratio_tokens_per_second"], row["ratio_first_token"]]
+            yield [row["shape"], row["what"], *(f"{r:.2f}" for r in ratios), *_origin(row)]
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Rows as a Markdown table.")
-    parser.add_argument("folder", nargs="?", type=Path, default=ROWS)
-    print(table(read_rows(parser.parse_args().folder)))
+def browser(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """A page beside other engines for pages."""
+    yield ["model", "scheme", "peer", "prefill, ratio", "decode, ratio", "machine", "commit"]
+    for row in rows:
+        if "ratio_prefill_wall_s" in row:
+            ratios = [row["ratio_prefill_wall_s"], row["ratio_decode_wall_s"]]
+            peer = row["what"].removeprefix("browser-")
+            cells = [row["shape"], row["quant"], peer, *(f"{r:.2f}" for r in ratios)]
+            yield [*cells, *_origin(row)]
+
+
+def features(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """The engine's features, without over with."""
+    yield ["model", "feature", "speed-up", "machine", "commit"]
+    for row in rows:
+        if "ratio" in row:
+            name = row["what"].removeprefix("engine-")
+            yield [row["shape"], name, f"{row['ratio']:.2f}", *_origin(row)]
+
+
+def _origin(row: Row) -> tuple[str, str]:
+    """Machine and commit; a row of a busy machine says so."""
+    cpu_name = row["machine"]["cpu"].partition(" (")[0]
+    return cpu_name + (" (busy)" if row.get("warning") else ""), row["versions"]["commit"][:7]
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """The last row of each shape, workload, number of threads and scheme."""
+    kinds = {(r["shape"], r["what"], r["threads"], r["quant"]): r for r in rows}
+    return [kinds[kind] for kind in sorted(kinds, key=str)]
+
+
+def page(rows: list[Row]) -> str:
+    """The whole page as Markdown."""
+    parts = [HEAD]
+    titles = {cpu: "CPU", server: "Server", browser: "Browser", features: "Features of the engine"}
+    for section, title in titles.items():
+        head, *cells = section(newest(rows))
+        table = [head, ["---"] * len(head), *cells]
+        lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
+        parts.append(f"## {title}\n\n{section.__doc__}\n\n{lines}\n")
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    main()
+    print(page(read_rows(ROWS)), end="")

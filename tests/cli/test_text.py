@@ -15,7 +15,7 @@ from wherry.quant.scheme import schemes
 
 from ..support.command import environment, wherry
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "environment.md"
 
 
 def raw(*arguments, stdin=b"", **env):
@@ -76,8 +76,8 @@ def test_help_names_every_scheme(command):
     assert all(re.search(rf"\b{name}\b", text) for name in schemes())
 
 
-def test_exit_codes_are_those_of_the_readme():
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", README.read_text(), re.MULTILINE)
+def test_exit_codes_are_those_of_the_page():
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): meaning for code, meaning in rows} == EXIT_CODES
     text = CliRunner().invoke(cli, ["--help"]).stdout
     assert all(f"{code}  {meaning}" in text for code, meaning in EXIT_CODES.items())
