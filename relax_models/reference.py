@@ -293,6 +293,13 @@ def rope_append(
     )
 
 
+def _without_parameter(func: tirx.PrimFunc, index: int) -> tirx.PrimFunc:
+    """`func` without a parameter that its body does not use."""
+    unused = func.params[index]
+    params = [param for param in func.params if not param.same_as(unused)]
+    return tirx.PrimFunc(params, func.body, func.ret_type, func.attrs)
+
+
 @cache
 def attention(
     *,
@@ -307,15 +314,17 @@ def attention(
     dtype: str = "float32",
     kv_dtype: str = "float32",
     planes: int = 2,
+    has_sinks: bool = False,
 ) -> tirx.PrimFunc:
     """Causal attention of each row over its sequence's cache, up to its own position.
 
     From position 0, or of the last `window` tokens; with `softcap` a score becomes
     cap * tanh(score / cap) (Gemma 2); with `slopes`, of each query head, a key's distance from the
-    row times the slope is subtracted (ALiBi).
+    row times the slope is subtracted (ALiBi). With `has_sinks` each head has one more score, its
+    attention sink, whose weight goes to no value (gpt-oss).
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
-    pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    sinks float32 [h] if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
     """
     h, g, e = heads, kv_heads, head_dim
     page = page_shape(g, page_size, e, kv_dtype, planes)
@@ -331,6 +340,7 @@ def attention(
         query_indptr: T.handle,
         page_indptr: T.handle,
         page_ids: T.handle,
+        sinks: T.Buffer((h,), "float32"),
         pages: T.handle,
         out: T.handle,
     ):
@@ -351,8 +361,8 @@ def attention(
                 state = T.sblock_alloc_buffer((4,), "float32")  # max, sum, score, correction
                 slope = T.sblock_alloc_buffer((max(len(bias), 1),), "float32")
                 _store(slope, bias)
-                state[0] = T.float32(-3.0e38)
-                state[1] = T.float32(0)
+                state[0] = sinks[head] if has_sinks else T.float32(-3.0e38)
+                state[1] = T.float32(1 if has_sinks else 0)
                 for k in T.serial(e):
                     acc[k] = T.float32(0)
                 first = T.max(POS[i] + 1 - reach, 0)
@@ -389,7 +399,7 @@ def attention(
                     OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
 
     return tag(
-        func,
+        func if has_sinks else _without_parameter(func, 6),
         "attention",
         {
             "heads": h,
@@ -402,6 +412,6 @@ def attention(
             "page_size": page_size,
             "kv_dtype": kv_dtype,
             "planes": planes,
-            "sinks": False,  # see sinks.py
+            "sinks": has_sinks,
         },
     )

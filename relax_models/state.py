@@ -14,7 +14,6 @@ from tvm import te
 from tvm.relax.frontend.nn import Tensor, op
 
 from . import reference
-from .sinks import attention as attention_with_sinks
 
 PAGE_SIZE = 16  # tokens of a page
 
@@ -98,8 +97,8 @@ class PagedKV:
         """Append the rows' K and V to `layer`, then attend.
 
         qkv [n, qkv_heads*e] -> [n, h*e]. `qk_norm`: weights [e] of the Q and the K norm. `sinks`:
-        float32 [h], see sinks.py. A layer without K and V of its own (`shape.kv` "none") names the
-        one whose pages it reads.
+        float32 [h], see `reference.attention`. A layer without own K and V (`shape.kv` "none")
+        names the one whose pages it reads.
         """
         n, dtype, pages = qkv.shape[0], qkv.dtype, self.layers[layer]
         h, g, e = shape.heads, shape.kv_heads, shape.head_dim
@@ -130,17 +129,14 @@ class PagedKV:
         self.layers[layer], q = op.tensor_ir_inplace_op(
             rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
         )
-        attention = (
-            reference.attention(
-                **common,
-                scale=shape.scale,
-                window=shape.window,
-                softcap=shape.softcap,
-                slopes=shape.slopes,
-                planes=planes,
-            )
-            if sinks is None
-            else attention_with_sinks(**common, scale=shape.scale, window=shape.window)
+        attention = reference.attention(
+            **common,
+            scale=shape.scale,
+            window=shape.window,
+            softcap=shape.softcap,
+            slopes=shape.slopes,
+            planes=planes,
+            has_sinks=sinks is not None,
         )
         rows = [q, b.positions, b.sequences, b.query_indptr, own.indptr, own.ids]
         out = op.tensor_ir_op(
