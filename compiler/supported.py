@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .known_models import KNOWN, Known
 from .load import families
 from .text_part import READ
 
@@ -19,33 +20,28 @@ CHECKED = Path(__file__).with_name("checked.json")
 TARGETS = {"cpu": "CPU", "opencl": "OpenCL", "vulkan": "Vulkan", "webgpu": "WebGPU"}
 PAGE = """# Models
 
-Families by the `model_type` of their config.json; `wherry list --supported` prints the table. A
-field of config.json that is not known is an error that names it.
+A family is the `model_type` in a model's config.json; `wherry list --supported` prints this table.
+A field of config.json that Wherry does not know is an error that names it.
 
 {table}
 
-What the columns say is read off the tests, which compare tiny random configurations that turn on
-each feature of a family:
-
-- **f32**: in float32 no logit differs from the reference by more than 2e-4, in prompts, chunks,
-  single tokens and mixed batches, beyond the length of windows; and a row has the same bits in any
-  batch (`tests/models/families.py`). The reference is transformers, unless the row says otherwise.
-- **q4**: with 4-bit weights (q4f32_1) the tokens are those of transformers on the weights that are
-  left: on the CPU with float activations, on OpenCL (PoCL) and on Vulkan (lavapipe); with int8
-  activations the distribution on the CPU differs by at most 3e-4 nats
-  (`tests/models/test_quantized_families.py`).
-- **compiled**: all kernels pass naga and keep to WebGPU's limits. They are not run in a browser;
-  the code for Vulkan comes of the same WGSL.
-- "at night": by `make nightly` alone. Large models and real checkpoints are not part of the tests.
+- **Runs on**: every family compiles for every target. The targets named here run it in the tests:
+  tiny random configurations that turn on each feature, against transformers. In float32 no logit
+  differs by more than 2e-4 in prompts, chunks, single tokens and mixed batches, and a row has the
+  same bits in any batch. In 4 bits the tokens equal the reference's on the dequantized weights.
+  WebGPU's kernels are validated within every browser's limits, and compiled from the same source
+  as Vulkan's. Families that transformers does not have are compared with a renamed one of it.
+- **Context**: of the published configurations; a model's own config.json counts.
+- **Tool calls**: the format that its instruct models write, found from the chat template; empty:
+  the model is told of tools in words and answers in JSON. See [the server's page](server.md).
 
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors; compiled for a longer one
-(`wherry compile --context`) it has its long factors at every length, where transformers changes
-them with the length of a text. Not supported, and errors: attention in both directions, dynamic
-scaling beyond the trained context.
+(`wherry compile --context`) it uses its long factors at every length, where transformers switches
+by the length of a text. Not supported, and errors: bidirectional attention, dynamic scaling beyond
+the trained context.
 
-Of folders that have other models beside the text's (vision, audio), the text model is read, and a
-line says what is not: {wrappers}. Their text is compared with the whole model's
-(`tests/models/test_text_part.py`). Any other such folder is an error.
+Of folders with other models beside the text's (vision, audio), the text model is read, and a line
+says what is not: {wrappers}. Any other such folder is an error.
 """
 
 
@@ -55,6 +51,7 @@ class Family:
 
     model_type: str
     about: str  # what its file says in its first line
+    known: Known
     checked: dict[str, str]  # by target, what is compared there; "": nothing
     reference: str  # what it is compared with
 
@@ -63,6 +60,9 @@ class Family:
         return {
             "model_type": self.model_type,
             "about": self.about,
+            "models": self.known.models,
+            "context": self.known.context,
+            "tool_format": self.known.tools,
             "checked": self.checked,
             "reference": self.reference,
         }
@@ -78,7 +78,7 @@ def rows() -> list[Family]:
         about = first if name == arch.name else f"{first} (as {arch.name})"
         checked = known.get(name, {})
         where = {target: _checked(checked, target) for target in TARGETS}
-        found.append(Family(name, about, where, checked.get("reference", "")))
+        found.append(Family(name, about, KNOWN[name], where, checked.get("reference", "")))
     return found
 
 
@@ -94,11 +94,12 @@ def _checked(known: dict[str, Any], target: str) -> str:
 
 def page() -> str:
     """The page of the docs."""
-    lines = [f"| model_type | | {' | '.join(TARGETS.values())} |", "|---|---|---|---|---|---|"]
+    lines = ["| model_type | models | context | tool calls | runs on |", "|---|---|---|---|---|"]
     for row in rows():
-        other = row.reference not in ("", "transformers")
-        about = f"{row.about} (reference: {row.reference})" if other else row.about
-        lines.append(f"| `{row.model_type}` | {about} | {' | '.join(row.checked.values())} |")
+        targets = ", ".join(TARGETS[name] for name, how in row.checked.items() if how)
+        tools = f"`{row.known.tools}`" if row.known.tools else ""
+        cells = [f"`{row.model_type}`", row.known.models, row.known.context, tools, targets]
+        lines.append(f"| {' | '.join(cells)} |")
     wrappers = ", ".join(f"`{name}`" for name in READ)
     return PAGE.format(table="\n".join(lines), wrappers=wrappers)
 

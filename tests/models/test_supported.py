@@ -10,9 +10,11 @@ import transformers
 from click.testing import CliRunner
 
 from wherry.cli.group import cli
+from wherry.compiler.known_models import KNOWN
 from wherry.compiler.load import families
 from wherry.compiler.supported import CHECKED, page, rows
 from wherry.models.arch import read_config
+from wherry.runtime.tools.families import FAMILIES
 
 from . import checked
 from .families import CASES
@@ -41,6 +43,12 @@ def test_the_record_of_what_is_checked_is_up_to_date():
         "webgpu": "compiled at night",
     }
     assert known["exaone"].checked["vulkan"] == "" and "llama" in known["exaone"].reference
+
+
+def test_every_family_is_known_by_models_and_a_format_that_there_is():
+    assert set(KNOWN) == set(families())
+    formats = {family.name for family in FAMILIES}
+    assert {known.tools for known in KNOWN.values()} <= formats | {""}
 
 
 def test_wherry_list_supported():

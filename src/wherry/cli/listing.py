@@ -49,13 +49,13 @@ def list_command(as_json: bool, supported: bool) -> None:
 
 
 def _list_supported(as_json: bool) -> None:
-    from wherry.compiler.supported import TARGETS, rows
+    from wherry.compiler.supported import rows
 
     if as_json:
         click.echo(json.dumps([row.record() for row in rows()], indent=2))
         return
     widths = [max(len(t) for t in column) for column in zip(*map(_cells, rows()), strict=True)]
-    titles = ("model_type", *TARGETS.values())
+    titles = ("model_type", "models", "context", "tool calls")
     widths = [max(w, len(t)) for w, t in zip(widths, titles, strict=True)]
     click.echo(_line(titles, widths) + "  about")
     for row in rows():
@@ -63,7 +63,7 @@ def _list_supported(as_json: bool) -> None:
 
 
 def _cells(row: Family) -> tuple[str, ...]:
-    return (row.model_type, *(where or "-" for where in row.checked.values()))
+    return (row.model_type, row.known.models, row.known.context, row.known.tools or "-")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,0 +1,92 @@
+"""What people know a family by: models of it, the context they were published with, tool calls.
+
+For docs/models.md and `wherry list --supported` alone; what a model folder says always counts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """A family as its users see it."""
+
+    models: str
+    context: str  # tokens of the published configurations, from the shortest to the longest
+    tools: str = ""  # format of `--tool-format` that its instruct models write; "": told in words
+
+
+KNOWN = {
+    "apertus": Known("Apertus 8B, 70B", "64k"),
+    "arcee": Known("AFM 4.5B", "64k", "hermes"),
+    "baichuan": Known("Baichuan and Baichuan 2, 7B and 13B", "4k"),
+    "bloom": Known("BLOOM, BLOOMZ 560M to 176B", "2k"),
+    "codegen": Known("CodeGen 350M to 16B", "2k"),
+    "cohere": Known("Command R, Command R+, Aya 23, Aya Expanse", "8k to 128k", "cohere"),
+    "cohere2": Known("Command R7B, Command A", "128k to 256k", "cohere"),
+    "cwm": Known("Code World Model 32B", "128k"),
+    "deepseek_v2": Known("DeepSeek V2, V2-Lite, Coder V2", "32k to 160k"),
+    "deepseek_v3": Known("DeepSeek V3, V3.1, R1; Moonlight", "8k to 160k", "deepseek-v3"),
+    "dots1": Known("dots.llm1", "32k", "hermes"),
+    "ernie4_5": Known("ERNIE 4.5 0.3B", "128k"),
+    "ernie4_5_moe": Known("ERNIE 4.5 21B-A3B, 300B-A47B", "128k"),
+    "exaone": Known("EXAONE 3.0, 3.5, Deep", "4k to 32k"),
+    "exaone4": Known("EXAONE 4.0 1.2B, 32B", "64k to 128k", "hermes"),
+    "falcon": Known("Falcon 7B, 40B, 180B, RW", "2k"),
+    "gemma": Known("Gemma 2B, 7B; CodeGemma", "8k"),
+    "gemma2": Known("Gemma 2 2B, 9B, 27B", "8k"),
+    "gemma3_text": Known("Gemma 3 270M to 27B (text); FunctionGemma", "32k to 128k"),
+    "gemma4_text": Known("Gemma 4 (text)", "128k to 256k", "gemma"),
+    "glm": Known("GLM-4 9B, GLM-Edge", "8k to 1M"),
+    "glm4": Known("GLM-4 0414, GLM-Z1, 9B and 32B", "32k"),
+    "glm4_moe": Known("GLM-4.5, GLM-4.5-Air, GLM-4.6, GLM-4.7", "128k to 200k", "glm"),
+    "gpt2": Known("GPT-2, DistilGPT-2, DialoGPT", "1k"),
+    "gpt_bigcode": Known("StarCoder, SantaCoder", "2k to 8k"),
+    "gpt_neo": Known("GPT-Neo, TinyStories", "2k"),
+    "gpt_neox": Known("Pythia, GPT-NeoX 20B, RedPajama, Dolly", "2k"),
+    "gpt_oss": Known("gpt-oss 20B, 120B", "128k", "harmony"),
+    "gptj": Known("GPT-J 6B", "2k"),
+    "granite": Known("Granite 3.0 to 3.3, 2B and 8B", "4k to 128k", "granite"),
+    "granitemoe": Known("Granite 3.0 and 3.1 MoE, 1B and 3B", "4k to 128k", "granite"),
+    "granitemoeshared": Known("Granite MoE with shared experts", "128k", "granite"),
+    "helium": Known("Helium 1", "4k"),
+    "hunyuan_v1_dense": Known("Hunyuan 0.5B to 7B", "32k to 256k"),
+    "hunyuan_v1_moe": Known("Hunyuan A13B", "32k to 256k"),
+    "hyperclovax": Known("HyperCLOVA X SEED", "16k to 128k"),
+    "internlm2": Known("InternLM2, InternLM2.5", "32k to 1M"),
+    "internlm3": Known("InternLM3 8B", "32k"),
+    "iquestcoder": Known("IQuest-Coder", "128k"),
+    "jais2": Known("Jais 2", "8k"),
+    "llama": Known(
+        "Llama 1, 2, 3 to 3.3; SmolLM, SmolLM2; TinyLlama; Vicuna; Yi; DeepSeek-Coder",
+        "2k to 128k",
+        "llama",
+    ),
+    "minicpm": Known("MiniCPM 1B, 2B", "4k"),
+    "ministral": Known("Ministral 8B", "32k to 128k", "mistral-list"),
+    "ministral3": Known("Ministral 3 3B, 8B, 14B", "256k", "mistral"),
+    "mistral": Known("Mistral 7B, Nemo, Small; Codestral; Zephyr", "8k to 128k", "mistral-list"),
+    "mixtral": Known("Mixtral 8x7B, 8x22B", "32k to 64k", "mistral-list"),
+    "mpt": Known("MPT 7B, 30B", "2k to 8k"),
+    "nemotron": Known("Nemotron-4, Minitron", "4k to 8k"),
+    "olmo": Known("OLMo 1B, 7B", "2k to 4k"),
+    "olmo2": Known("OLMo 2 1B to 32B", "4k"),
+    "olmo3": Known("OLMo 3 7B, 32B", "64k", "olmo"),
+    "olmoe": Known("OLMoE 1B-7B", "4k"),
+    "opt": Known("OPT 125M to 66B, Galactica", "2k"),
+    "persimmon": Known("Persimmon 8B", "16k"),
+    "phi": Known("Phi-1, Phi-1.5, Phi-2", "2k"),
+    "phi3": Known("Phi-3, Phi-3.5-mini, Phi-4, Phi-4-mini", "4k to 128k", "phi"),
+    "phimoe": Known("Phi-3.5-MoE, Phi-tiny-MoE", "4k to 128k"),
+    "qwen2": Known(
+        "Qwen1.5, Qwen2, Qwen2.5, QwQ; DeepSeek-R1-Distill-Qwen", "32k to 128k", "hermes"
+    ),
+    "qwen2_moe": Known("Qwen1.5-MoE, Qwen2-57B-A14B", "8k to 64k"),
+    "qwen3": Known("Qwen3 0.6B to 32B; Qwen3-Embedding, Qwen3-Reranker", "32k to 256k", "hermes"),
+    "qwen3_moe": Known("Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder", "40k to 256k", "hermes"),
+    "seed_oss": Known("Seed-OSS 36B", "512k", "seed"),
+    "smollm3": Known("SmolLM3 3B", "64k", "hermes"),
+    "stablelm": Known("StableLM 3B, 2 1.6B, 2 12B; Stable Code", "4k to 16k"),
+    "starcoder2": Known("StarCoder2 3B, 7B, 15B", "16k"),
+    "vaultgemma": Known("VaultGemma 1B", "1k"),
+}
