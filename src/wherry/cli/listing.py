@@ -57,9 +57,8 @@ def _list_supported(as_json: bool) -> None:
     widths = [max(len(t) for t in column) for column in zip(*map(_cells, rows()), strict=True)]
     titles = ("model_type", "models", "context", "tool calls")
     widths = [max(w, len(t)) for w, t in zip(widths, titles, strict=True)]
-    click.echo(_line(titles, widths) + "  about")
-    for row in rows():
-        click.echo(f"{_line(_cells(row), widths)}  {row.about}")
+    for cells in (titles, *map(_cells, rows())):
+        click.echo(_line(cells, widths).rstrip())
 
 
 def _cells(row: Family) -> tuple[str, ...]:
