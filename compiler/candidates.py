@@ -15,10 +15,10 @@ from typing import Any
 
 from tvm import IRModule, relax, tirx
 
+from wherry.ops import CandidatesSpec, ChoiceSpec
 from wherry.passes.kernels import with_scratch
 from wherry.targets.kernels.gpu.candidates import FAST_MATH_ERROR, RELATIVE_ERROR, TAIL
 from wherry.targets.kernels.gpu.choice import HOW
-from wherry.targets.kernels.specs import CandidatesSpec, ChoiceSpec
 from wherry.targets.target import TargetPreset
 
 ENTRY = "candidates"

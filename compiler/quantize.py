@@ -17,8 +17,8 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.models.expert_reference import Gate, expert_linear
 from wherry.models.experts import Chosen, ExpertLinear
 from wherry.models.layers import Embedding, Unquantized
+from wherry.ops.tags import tag
 from wherry.quant.scheme import EXACT, Scheme
-from wherry.tags import tag
 
 LINEAR = "linear.weight"  # what a scheme is asked about: a matrix of a Linear or an Embedding
 

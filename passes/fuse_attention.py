@@ -23,7 +23,7 @@ from typing import Any
 from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.tags import PACK, tag, tag_of
+from wherry.ops.tags import PACK, tag, tag_of
 
 from .kernels import Fused, Kernels, is_tir_call, rewritten, scratch_types
 

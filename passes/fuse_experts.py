@@ -18,7 +18,7 @@ from tvm import IRModule, ir, relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.tags import tag, tag_of
+from wherry.ops.tags import tag, tag_of
 
 from .kernels import Fused, Kernels, Packings, is_tir_call, rewritten, sizes_of, with_scratch
 from .uses import uses_of

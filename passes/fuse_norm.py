@@ -15,7 +15,7 @@ from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.tags import tag
+from wherry.ops.tags import tag
 
 from .kernels import rewritten
 

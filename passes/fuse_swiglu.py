@@ -13,7 +13,8 @@ from typing import Any
 from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.dpl import is_op, is_tuple_get_item, rewrite_call, wildcard
 
-from wherry.tags import tag
+from wherry.ops import SwiGLUSpec
+from wherry.ops.tags import tag
 
 
 @ir.transform.module_pass(opt_level=0, name="FuseSwiGLU")
@@ -56,4 +57,4 @@ def reference(dim: int, dtype: str) -> tirx.PrimFunc:
 
     y = te.compute((n, dim), element, "y")
     func = te.create_prim_func([x, y]).without_attr("global_symbol")
-    return tag(func, "swiglu", {"dim": dim})
+    return tag(func, "swiglu", SwiGLUSpec(dim=dim))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator
 
-from wherry.tags import PACK
+from wherry.ops.tags import PACK
 
 OPAQUE = 8  # TVM's kOpaque: not fused with anything
 # A number, the name of a size of the call, or what is computed from these sizes.

@@ -26,7 +26,7 @@ from typing import Any
 from tvm import IRModule, ir, relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.tags import tag, tag_of
+from wherry.ops.tags import tag, tag_of
 
 from .kernels import Kernels, is_tir_call, rewritten, scratch_types, sizes_of
 from .schedule_rest import IS_SCHEDULED

@@ -23,7 +23,7 @@ from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_hash
 
-from wherry.tags import PACK, tag_of
+from wherry.ops.tags import PACK, tag_of
 
 from .kernels import Fused, Kernels, Packed, is_tir_call, sizes_of, with_scratch
 from .schedule_rest import IS_SCHEDULED

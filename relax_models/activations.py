@@ -13,7 +13,8 @@ from typing import Any, Literal
 from tvm import te, tirx
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.tags import tag
+from wherry.ops import ActivationSpec
+from wherry.ops.tags import tag
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 # What config.json calls them.
@@ -50,7 +51,7 @@ def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimF
 
     y = te.compute((n, dim), element, "y")
     func = te.create_prim_func([x, y]).without_attr("global_symbol")
-    return tag(func, "activation", {"dim": dim, "kind": kind, "gated": gated})
+    return tag(func, "activation", ActivationSpec(dim=dim, kind=kind, gated=gated))
 
 
 def clipped(x: Tensor, limit: float) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tvm import te, tirx
 from tvm.script import tirx as T
 
-from wherry.tags import tag
+from wherry.ops.tags import tag
 
 from .activations import formula
 

@@ -8,7 +8,8 @@ from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.tags import PACK, tag
+from wherry.ops import LayerNormSpec
+from wherry.ops.tags import PACK, tag
 
 
 class _Norm(nn.Module):
@@ -81,4 +82,4 @@ def layer_norm_reference(dim: int, eps: float, bias: bool, dtype: str) -> tirx.P
 
     y = te.compute((n, dim), element, "y")
     func = te.create_prim_func([x, w, *([b] if bias else []), y]).without_attr("global_symbol")
-    return tag(func, "layer_norm", {"dim": dim, "eps": eps, "bias": bias})
+    return tag(func, "layer_norm", LayerNormSpec(dim=dim, eps=eps, bias=bias))

@@ -8,12 +8,12 @@ describe the batch are those of `forward`, see docs/design/compiled-library.md.
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
 
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.tags import tag
+from wherry.ops import AttentionSpec, RopeAppendSpec
+from wherry.ops.tags import tag
 
 # Axes: n rows, r sequences, h query heads, g kv heads, e head dim, j frequencies.
 
@@ -22,31 +22,6 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
     """Emit a store of each constant; called while TVMScript is parsed."""
     for j, value in enumerate(values):
         T.buffer_store(buffer, T.float32(value), [j])
-
-
-def page_shape(
-    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
-) -> tuple[int, int, int, int]:
-    """Of one page of a layer: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
-
-    Of one plane [1, g, page_size, e]: keys are the values, too.
-
-    In bytes, and for each token and head: the upper eight bits of the key's 12, the lower four of
-    two neighbours a byte, the float32 scale max|k| / 2047; the value, and its scale max|v| / 127.
-    """
-    if kv_dtype == "int8":
-        return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
-    return (planes, kv_heads, page_size, head_dim)
-
-
-Given = Literal["both", "keys", "none"]
-"""What of keys and values stands behind the queries of qkv: both; keys, which are the values, too
-(before norm and rotation); or nothing: another layer has written the pages."""
-
-
-def qkv_heads(heads: int, kv_heads: int, kv: Given) -> int:
-    """Heads of qkv."""
-    return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
 
 
 def _whole(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
@@ -73,42 +48,21 @@ def _cached(
 
 
 @cache  # one a distinct layer shape: parsing takes longer than all passes
-def rope_append(
-    *,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    inv_freq: tuple[float, ...],
-    scaling: float,
-    page_size: int,
-    qk_norm_eps: float | None = None,
-    norm_last: bool = False,
-    v_norm: bool = False,
-    kv: Given = "both",
-    dtype: str = "float32",
-    kv_dtype: str = "float32",
-    planes: int = 2,
-) -> tirx.PrimFunc:
+def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Rotate Q and K, write K and V into the cache, hand Q on.
 
     (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids,
     [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
-    With `qk_norm_eps` set, each Q and K head is RMS-normalised before the rotation (Qwen3); with
-    `norm_last` after it (HunYuan), which differs by the norm's weights alone; with `v_norm` each V
-    head, too, without weights (Gemma 4). `kv`: see `Given`.
-    The rotation is Hugging Face's half-split one over the first 2 * len(inv_freq) dimensions, its
-    cosine and sine multiplied by `scaling` (YaRN's attention factor).
+    The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
     """
-    h, g, e, half = heads, kv_heads, head_dim, len(inv_freq)
-    page = page_shape(g, page_size, e, kv_dtype, planes)
-    freqs = list(inv_freq)
-    normed = qk_norm_eps is not None
-    eps = qk_norm_eps or 0.0
-    width = qkv_heads(h, g, kv)
-    first_value = h + g if kv == "both" else h
-    keys, values = (0 if kv == "none" else g), (0 if kv == "none" else g)
-
+    h, g, e, half = spec.heads, spec.kv_heads, spec.head_dim, len(spec.inv_freq)
+    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    freqs, scaling, planes = list(spec.inv_freq), spec.scaling, spec.planes
+    normed, norm_last, v_norm = spec.qk_norm_eps is not None, spec.norm_last, spec.v_norm
+    eps = spec.qk_norm_eps or 0.0
+    width, first_value = spec.qkv_heads, spec.first_value
+    keys = values = 0 if spec.kv == "none" else g
     first = not norm_last
 
     def weight(
@@ -226,111 +180,50 @@ def rope_append(
                         total,
                     )
 
-    if normed:
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        qkv: T.handle,
+        positions: T.handle,
+        sequences: T.handle,
+        page_indptr: T.handle,
+        page_ids: T.handle,
+        q_norm: T.Buffer((e,), dtype),
+        k_norm: T.Buffer((e,), dtype),
+        pages: T.handle,
+        q_out: T.handle,
+    ):
+        n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
+        QKV = T.match_buffer(qkv, (n, width, e), dtype)
+        POS = T.match_buffer(positions, (n,), "int32")
+        SEQ = T.match_buffer(sequences, (n,), "int32")
+        PTR = T.match_buffer(page_indptr, (r1,), "int32")
+        IDS = T.match_buffer(page_ids, (p,), "int32")
+        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        Q = T.match_buffer(q_out, (n, h, e), dtype)
+        body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
 
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-        def func(
-            qkv: T.handle,
-            positions: T.handle,
-            sequences: T.handle,
-            page_indptr: T.handle,
-            page_ids: T.handle,
-            q_norm: T.Buffer((e,), dtype),
-            k_norm: T.Buffer((e,), dtype),
-            pages: T.handle,
-            q_out: T.handle,
-        ):
-            n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
-            QKV = T.match_buffer(qkv, (n, width, e), dtype)
-            POS = T.match_buffer(positions, (n,), "int32")
-            SEQ = T.match_buffer(sequences, (n,), "int32")
-            PTR = T.match_buffer(page_indptr, (r1,), "int32")
-            IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
-            Q = T.match_buffer(q_out, (n, h, e), dtype)
-            body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
-
-    else:
-
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
-        def func(
-            qkv: T.handle,
-            positions: T.handle,
-            sequences: T.handle,
-            page_indptr: T.handle,
-            page_ids: T.handle,
-            pages: T.handle,
-            q_out: T.handle,
-        ):
-            n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
-            QKV = T.match_buffer(qkv, (n, width, e), dtype)
-            POS = T.match_buffer(positions, (n,), "int32")
-            SEQ = T.match_buffer(sequences, (n,), "int32")
-            PTR = T.match_buffer(page_indptr, (r1,), "int32")
-            IDS = T.match_buffer(page_ids, (p,), "int32")
-            PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
-            Q = T.match_buffer(q_out, (n, h, e), dtype)
-            body(QKV, POS, SEQ, PTR, IDS, QKV, QKV, PAGES, Q, n)
-
-    return tag(
-        func,
-        "rope_append",
-        {
-            "heads": h,
-            "kv_heads": g,
-            "head_dim": e,
-            "rotary_dim": 2 * half,
-            "inv_freq": freqs,
-            "scaling": scaling,
-            "qk_norm_eps": qk_norm_eps,
-            "norm_last": norm_last,
-            "v_norm": v_norm,
-            "kv": kv,
-            "page_size": page_size,
-            "kv_dtype": kv_dtype,
-            "planes": planes,
-        },
-    )
+    return tag(func if normed else _without(func, 5, 6), "rope_append", spec)
 
 
-def _without_parameter(func: tirx.PrimFunc, index: int) -> tirx.PrimFunc:
-    """`func` without a parameter that its body does not use."""
-    unused = func.params[index]
-    params = [param for param in func.params if not param.same_as(unused)]
+def _without(func: tirx.PrimFunc, *unused: int) -> tirx.PrimFunc:
+    """`func` without the parameters at `unused`, which its body does not read."""
+    params = [param for i, param in enumerate(func.params) if i not in unused]
     return tirx.PrimFunc(params, func.body, func.ret_type, func.attrs)
 
 
 @cache
-def attention(
-    *,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    scale: float,
-    page_size: int,
-    window: int | None = None,
-    softcap: float | None = None,
-    slopes: tuple[float, ...] = (),
-    dtype: str = "float32",
-    kv_dtype: str = "float32",
-    planes: int = 2,
-    has_sinks: bool = False,
-) -> tirx.PrimFunc:
-    """Causal attention of each row over its sequence's cache, up to its own position.
-
-    From position 0, or of the last `window` tokens; with `softcap` a score becomes
-    cap * tanh(score / cap) (Gemma 2); with `slopes`, of each query head, a key's distance from the
-    row times the slope is subtracted (ALiBi). With `has_sinks` each head has one more score, its
-    attention sink, whose weight goes to no value (gpt-oss).
+def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
+    """Causal attention of each row over its sequence's cache; see `AttentionSpec`.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
     sinks float32 [h] if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
     """
-    h, g, e = heads, kv_heads, head_dim
-    page = page_shape(g, page_size, e, kv_dtype, planes)
+    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
     group = h // g
-    reach = window or 2**31 - 1  # tokens
-    bias, biased = list(slopes), bool(slopes)
+    reach = spec.window or 2**31 - 1  # tokens
+    bias, biased = list(spec.slopes), bool(spec.slopes)
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def func(
@@ -398,20 +291,4 @@ def attention(
                 for k in T.serial(e):
                     OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
 
-    return tag(
-        func if has_sinks else _without_parameter(func, 6),
-        "attention",
-        {
-            "heads": h,
-            "kv_heads": g,
-            "head_dim": e,
-            "scale": scale,
-            "window": window,
-            "softcap": softcap,
-            "slopes": list(slopes),
-            "page_size": page_size,
-            "kv_dtype": kv_dtype,
-            "planes": planes,
-            "sinks": has_sinks,
-        },
-    )
+    return tag(func if has_sinks else _without(func, 6), "attention", spec)

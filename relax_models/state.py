@@ -13,6 +13,9 @@ from typing import Any
 from tvm import te
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry import ops
+from wherry.ops import AttentionSpec, GivenName, RopeAppendSpec
+
 from . import reference
 
 PAGE_SIZE = 16  # tokens of a page
@@ -60,7 +63,7 @@ class AttentionShape:
     qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
     norm_last: bool = False  # the norms' weights are multiplied after RoPE
     v_norm: bool = False  # V heads are RMS-normalised, too, without weights
-    kv: reference.Given = "both"  # what of K and V stands behind Q
+    kv: GivenName = "both"  # what of K and V stands behind Q
     window: int | None = None  # tokens that a row sees, its own included; None: all before it
     softcap: float | None = None  # set: scores become cap * tanh(score / cap)
     latent: bool = False  # keys are the values, too: see latent.py
@@ -68,8 +71,8 @@ class AttentionShape:
 
 
 def page_shape(kv_heads: int, head_dim: int, kv_dtype: str, planes: int = 2) -> tuple[int, ...]:
-    """Shape of one page of a layer; see `reference.page_shape`."""
-    return reference.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype, planes)
+    """Shape of one page of a layer; see `wherry.ops.page_shape`."""
+    return ops.page_shape(kv_heads, PAGE_SIZE, head_dim, kv_dtype, planes)
 
 
 class PagedKV:
@@ -107,40 +110,38 @@ class PagedKV:
             "kv_heads": g,
             "head_dim": e,
             "page_size": PAGE_SIZE,
-            "dtype": dtype,
             "kv_dtype": pages.dtype,
+            "planes": 2 if pages.dtype == "int8" else int(pages.shape[1]),
         }
-        planes = 2 if pages.dtype == "int8" else int(pages.shape[1])
-        rope = reference.rope_append(
+        rope = RopeAppendSpec(
             **common,
+            rotary_dim=2 * len(shape.inv_freq),
             inv_freq=shape.inv_freq,
             scaling=shape.rope_scaling,
             qk_norm_eps=shape.qk_norm_eps,
             norm_last=shape.norm_last,
             v_norm=shape.v_norm,
             kv=shape.kv,
-            planes=planes,
         )
         b = self.batch
-        args = [op.reshape(qkv, (n, reference.qkv_heads(h, g, shape.kv), e))]
+        args = [op.reshape(qkv, (n, rope.qkv_heads, e))]
         own = b.pages[self.groups[layer]]
         args += [b.positions, b.sequences, own.indptr, own.ids, *(qk_norm or ()), pages]
         q = Tensor.placeholder([n, h, e], dtype)
         self.layers[layer], q = op.tensor_ir_inplace_op(
-            rope, "rope_append", args, [len(args) - 1, -1], [pages, q]
+            reference.rope_append(rope, dtype), "rope_append", args, [len(args) - 1, -1], [pages, q]
         )
-        attention = reference.attention(
+        attention = AttentionSpec(
             **common,
             scale=shape.scale,
             window=shape.window,
             softcap=shape.softcap,
             slopes=shape.slopes,
-            planes=planes,
-            has_sinks=sinks is not None,
+            sinks=sinks is not None,
         )
         rows = [q, b.positions, b.sequences, b.query_indptr, own.indptr, own.ids]
         out = op.tensor_ir_op(
-            attention,
+            reference.attention(attention, dtype),
             "attention",
             [*rows, *([] if sinks is None else [sinks]), self.layers[layer]],
             Tensor.placeholder([n, h, e], dtype),

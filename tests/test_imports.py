@@ -23,8 +23,8 @@ BASE = {
     "plugins",
     "pruning",
     "running",
+    "ops",
     "settings",
-    "tags",
     "temporary",
     "tvm_runtime",
 }

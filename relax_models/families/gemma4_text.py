@@ -17,6 +17,8 @@ from tvm import te
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import GivenName, qkv_heads
+
 from .. import decoder
 from ..activations import activate
 from ..arch import Architecture, LayerState, RopeConfig, concat, inv_freq, rename, unused_in
@@ -25,7 +27,6 @@ from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
 from ..experts import Chosen, ExpertBank, Experts, Routing, route
 from ..layers import Embedding, GatedMLP, Unquantized, exact
 from ..norms import RMSNorm
-from ..reference import Given, qkv_heads
 from ..state import AttentionShape, Batch, PagedKV
 from .gemma2 import Cap
 
@@ -141,7 +142,7 @@ class Gemma4Config(decoder.WindowedConfig):
         rope = self.rope_of(layer)
         assert rope is not None
         table = inv_freq(rope, rope.rotary_dim(e), self.max_position_embeddings)
-        own: Given = "keys" if self.attention_k_eq_v and not windowed else "both"
+        own: GivenName = "keys" if self.attention_k_eq_v and not windowed else "both"
         return AttentionShape(
             heads=self.num_attention_heads,
             kv_heads=few or self.kv_heads,
@@ -211,7 +212,7 @@ class Attention(nn.Module):
         h, e = shape.heads, shape.head_dim
         width = qkv_heads(h, shape.kv_heads, shape.kv) * e
 
-        def projection(kv: Given) -> nn.Module | None:
+        def projection(kv: GivenName) -> nn.Module | None:
             return nn.Linear(d, width, bias=biases.qkv) if shape.kv == kv else None
 
         self.qkv_proj, self.qk_proj = projection("both"), projection("keys")

@@ -1,19 +1,21 @@
 """Kernels of the targets: what an operation is (`specs`) and who provides it (`kernel_set`)."""
 
-from .expert_specs import ExpertLinearSpec, RouteSpec
-from .kernel_set import FusedKernel, KernelSet, PackedLinear
-from .specs import (
+from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
+    ExpertLinearSpec,
     FusedLinearSpec,
     LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
+    RouteSpec,
     SwiGLUSpec,
 )
+
+from .kernel_set import FusedKernel, KernelSet, PackedLinear
 
 __all__ = [
     "ActivationSpec",

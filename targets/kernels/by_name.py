@@ -7,15 +7,14 @@ from typing import Any, TypeAlias
 
 from tvm.tirx import PrimFunc
 
-from .expert_specs import ExpertLinearSpec, RouteSpec
-from .kernel_set import FusedKernel, KernelSet, PackedLinear
-from .specs import (
+from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
     ChoiceSpec,
     EmbeddingSpec,
+    ExpertLinearSpec,
     FusedLinearSpec,
     LayerNormSpec,
     LinearSpec,
@@ -23,8 +22,11 @@ from .specs import (
     QkvAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
+    RouteSpec,
     SwiGLUSpec,
 )
+
+from .kernel_set import FusedKernel, KernelSet, PackedLinear
 
 Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 

@@ -8,15 +8,16 @@ from typing import Any, Protocol
 
 from tvm.tirx import PrimFunc
 
-from .expert_specs import ExpertLinearSpec, RouteSpec
-from .specs import (
+from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
+    ExpertLinearSpec,
     LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
+    RouteSpec,
     SwiGLUSpec,
 )
 

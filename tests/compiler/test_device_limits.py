@@ -9,8 +9,8 @@ import tvm
 
 from wherry.compiler.device_limits import Demand, demands, require_limits
 from wherry.errors import UsageError
+from wherry.ops import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels import RMSNormSpec
-from wherry.targets.kernels.specs import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.target import find
 
 ATTENTION = PagedAttentionSpec(

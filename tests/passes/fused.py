@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax, te
 
+from wherry.ops.tags import tag, tag_of
 from wherry.passes.kernels import is_tir_call
-from wherry.tags import tag, tag_of
 from wherry.targets.kernels import FusedKernel
 
 

@@ -2,8 +2,8 @@
 
 from tvm import relax
 
+from wherry.ops.tags import PACK
 from wherry.passes.fuse_linear import FuseLinear
-from wherry.tags import PACK
 
 from .fused import Target, calls, function, specs
 

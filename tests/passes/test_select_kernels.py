@@ -7,8 +7,8 @@ from tvm import relax, tirx
 from tvm.ir import assert_structural_equal
 from tvm.script import tirx as T
 
+from wherry.ops.tags import tag
 from wherry.passes.select_kernels import PARAMS, SelectKernels
-from wherry.tags import tag
 
 X = relax.TensorType((4, 2), "float32")
 W = relax.TensorType((2, 2), "float16")

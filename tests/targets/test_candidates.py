@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wherry.ops import CandidatesSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.candidates import RELATIVE_ERROR, TAIL
-from wherry.targets.kernels.specs import CandidatesSpec
 
 from .test_gpu_sources import demands
 

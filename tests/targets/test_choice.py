@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wherry.ops import ChoiceSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.candidates import TAIL
 from wherry.targets.kernels.gpu.choice import HOW
-from wherry.targets.kernels.specs import ChoiceSpec
 
 from .test_gpu_sources import demands
 

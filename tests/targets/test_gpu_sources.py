@@ -8,6 +8,7 @@ import pytest
 import tvm
 from tvm.target import Target
 
+from wherry.ops import CandidatesSpec, QkvAttentionSpec
 from wherry.targets import opencl, webgpu
 from wherry.targets.device_features import needed
 from wherry.targets.kernels import (
@@ -21,7 +22,6 @@ from wherry.targets.kernels import (
     SwiGLUSpec,
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.kernels.specs import CandidatesSpec, QkvAttentionSpec
 from wherry.targets.storage_half import with_storage_half
 
 pytestmark = pytest.mark.cpu

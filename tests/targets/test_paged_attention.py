@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wherry.ops import BatchTableSpec
 from wherry.passes.kernels import scratch_types
 from wherry.targets.kernels import PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
-from wherry.targets.kernels.specs import BatchTableSpec
 
 from ..support.builders import KINDS, builder
 from .test_cpu_attention import reference

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wherry.ops import QkvAttentionSpec, qkv_heads
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuKernels
 from wherry.targets.kernels.gpu.splits import SPLIT
-from wherry.targets.kernels.specs import QkvAttentionSpec, qkv_heads
 from wherry.targets.webgpu import LIMITS
 
 from .test_cpu_linear import portable

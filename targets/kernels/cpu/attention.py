@@ -22,7 +22,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import AttentionSpec
+from wherry.ops import AttentionSpec
 
 from . import vector as v
 from .attention_block import (

@@ -16,8 +16,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import AttentionSpec
 from wherry.targets.kernels.constants import constant
-from wherry.targets.kernels.specs import AttentionSpec
 
 from . import vector as v
 from .isa import Isa

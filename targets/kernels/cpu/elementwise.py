@@ -8,7 +8,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import ActivationSpec, SwiGLUSpec
+from wherry.ops import ActivationSpec, SwiGLUSpec
 
 from . import script
 from . import vector as v

@@ -7,7 +7,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import EmbeddingSpec
+from wherry.ops import EmbeddingSpec
 
 from . import script
 from . import vector as v

@@ -16,7 +16,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.expert_specs import ExpertLinearSpec
+from wherry.ops import ExpertLinearSpec
 
 from .function import Parameter, prim_func
 from .int_layout import LAYOUTS, LEAST, empty_word, groups, word_of

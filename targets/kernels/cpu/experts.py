@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.targets.kernels.expert_specs import ExpertLinearSpec
+from wherry.ops import ExpertLinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v

@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.targets.kernels.specs import Scheme
+from wherry.ops import Scheme
 
 from . import vector as v
 from .int_layout import LAYOUTS

@@ -19,7 +19,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import LinearSpec, Scheme
+from wherry.ops import LinearSpec, Scheme
 
 from . import script
 from .tiles import PANEL, panels

@@ -7,18 +7,19 @@ from typing import Literal
 
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.expert_specs import ExpertLinearSpec, RouteSpec
-from wherry.targets.kernels.kernel_set import PackedLinear
-from wherry.targets.kernels.specs import (
+from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     EmbeddingSpec,
+    ExpertLinearSpec,
     LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
+    RouteSpec,
     SwiGLUSpec,
 )
+from wherry.targets.kernels.kernel_set import PackedLinear
 
 from .attention import attention
 from .elementwise import activation, swiglu

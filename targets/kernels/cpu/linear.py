@@ -17,8 +17,8 @@ import numpy as np
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
+from wherry.ops import LinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
-from wherry.targets.kernels.specs import LinearSpec
 
 from . import script
 from . import vector as v

@@ -11,7 +11,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import LayerNormSpec, RMSNormSpec
+from wherry.ops import LayerNormSpec, RMSNormSpec
 
 from . import script
 from . import vector as v

@@ -18,8 +18,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
+from wherry.ops import LinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
-from wherry.targets.kernels.specs import LinearSpec
 
 from . import script
 from .int8_dot import Int8Dot, int8_dot

@@ -15,7 +15,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.specs import RopeAppendSpec
+from wherry.ops import RopeAppendSpec
 
 from . import script
 from . import vector as v

@@ -13,7 +13,7 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.targets.kernels.expert_specs import RouteSpec
+from wherry.ops import RouteSpec
 
 from . import vector as v
 from .function import Parameter, prim_func

@@ -15,7 +15,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ..specs import AttentionSpec, PagedAttentionSpec
+from wherry.ops import AttentionSpec, PagedAttentionSpec
+
 from . import emit as e
 from .batch_table import Rows, element
 from .splits import SPLIT

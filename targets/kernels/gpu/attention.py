@@ -14,7 +14,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import AttentionSpec
+from wherry.ops import AttentionSpec
+
 from . import emit as e
 from .attend import Attend, Shared, bytes_of, first_seen
 from .batch_table import Arrays, Rows

@@ -17,8 +17,9 @@ from typing import Any, Protocol
 
 from tvm.script import tirx as T
 
+from wherry.ops import BatchTableSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import BatchTableSpec
 from . import emit as e
 from .limits import GpuLimits
 from .splits import SPLIT, needed, pages_of, slots

@@ -33,8 +33,9 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
+from wherry.ops import CandidatesSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import CandidatesSpec
 from . import emit as e
 from .limits import GpuLimits
 

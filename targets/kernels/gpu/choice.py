@@ -14,8 +14,9 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import ChoiceSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import ChoiceSpec
 from . import emit as e
 from .candidates import TAIL
 from .limits import GpuLimits

@@ -14,7 +14,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ..specs import PagedAttentionSpec
+from wherry.ops import PagedAttentionSpec
+
 from . import emit as e
 from .attend import TILE, Attend, Shared, first_seen
 from .attention import heads_of_block

@@ -9,7 +9,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import ActivationSpec, EmbeddingSpec, SwiGLUSpec
+from wherry.ops import ActivationSpec, EmbeddingSpec, SwiGLUSpec
+
 from . import emit as e
 from .limits import GpuLimits
 from .weights import WORD, WORDS, Weights, stored_parameters

@@ -15,9 +15,9 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..expert_specs import ExpertLinearSpec
+from wherry.ops import ExpertLinearSpec, FusedLinearSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import FusedLinearSpec
 from . import emit as e
 from .cooperative import gemm as cooperative
 from .elementwise import gated, gelu_tanh

@@ -7,15 +7,14 @@ from typing import Any
 
 from tvm.tirx import PrimFunc
 
-from ..expert_specs import ExpertLinearSpec, RouteSpec
-from ..kernel_set import FusedKernel
-from ..specs import (
+from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
     CandidatesSpec,
     ChoiceSpec,
     EmbeddingSpec,
+    ExpertLinearSpec,
     FusedLinearSpec,
     LayerNormSpec,
     LinearSpec,
@@ -23,8 +22,11 @@ from ..specs import (
     QkvAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
+    RouteSpec,
     SwiGLUSpec,
 )
+
+from ..kernel_set import FusedKernel
 from . import tensor_cores
 from .attention import attention
 from .batch_table import batch_table

@@ -16,8 +16,9 @@ from typing import Any
 
 from tvm.tirx import PrimFunc
 
+from wherry.ops import FusedLinearSpec, LinearSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import FusedLinearSpec, LinearSpec
 from . import emit as e
 from .cooperative import gemm as cooperative
 from .gemm import launch_gemm

@@ -8,7 +8,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ..specs import FusedLinearSpec
+from wherry.ops import FusedLinearSpec
+
 from . import emit as e
 from .elementwise import gated
 from .limits import GpuLimits

@@ -8,7 +8,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import LayerNormSpec, RMSNormSpec
+from wherry.ops import LayerNormSpec, RMSNormSpec
+
 from . import emit as e
 from .limits import GpuLimits
 from .sums import block_sums

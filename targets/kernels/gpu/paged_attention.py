@@ -13,8 +13,9 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import PagedAttentionSpec
+
 from ..kernel_set import FusedKernel, Size
-from ..specs import PagedAttentionSpec
 from . import emit as e
 from .attention import launch_rows
 from .batch_table import ROW, Table

@@ -11,8 +11,9 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import PagedAttentionSpec, QkvAttentionSpec
+
 from ..kernel_set import FusedKernel
-from ..specs import PagedAttentionSpec, QkvAttentionSpec
 from . import emit as e
 from . import linear, linear_plan
 from .attend import bytes_of

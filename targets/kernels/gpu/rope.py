@@ -10,7 +10,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..specs import RopeAppendSpec
+from wherry.ops import RopeAppendSpec
+
 from . import emit as e
 from .batch_table import Arrays, Rows, element
 from .limits import GpuLimits

@@ -13,7 +13,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ..expert_specs import RouteSpec
+from wherry.ops import RouteSpec
+
 from . import emit as e
 from .limits import GpuLimits
 

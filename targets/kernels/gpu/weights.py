@@ -8,7 +8,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ..specs import LinearSpec
+from wherry.ops import LinearSpec
+
 from . import emit as e
 
 WORD = 8  # weights read at a time: a uint32 of nibbles

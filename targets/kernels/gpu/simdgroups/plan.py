@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...specs import FusedLinearSpec
+from wherry.ops import FusedLinearSpec
+
 from ..weights import GROUP
 
 LANES = 32  # of a SIMD group

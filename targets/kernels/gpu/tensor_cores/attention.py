@@ -18,8 +18,9 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import PagedAttentionSpec
+
 from ...kernel_set import FusedKernel
-from ...specs import PagedAttentionSpec
 from .. import emit as e
 from ..batch_table import Together
 from ..limits import GpuLimits

@@ -7,7 +7,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ...specs import EmbeddingSpec, LinearSpec
+from wherry.ops import EmbeddingSpec, LinearSpec
+
 from .. import emit as e
 from ..limits import GpuLimits
 from ..weights import ZEROS

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...expert_specs import ExpertLinearSpec
+from wherry.ops import ExpertLinearSpec
+
 from . import layout
 from .layout import ROWS
 from .plan import MOST_SLICES, Gemm, Gemv

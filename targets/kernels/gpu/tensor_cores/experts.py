@@ -13,7 +13,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ...expert_specs import ExpertLinearSpec
+from wherry.ops import ExpertLinearSpec
+
 from ...kernel_set import FusedKernel
 from .. import emit as e
 from ..experts import launch_sums

@@ -28,7 +28,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from ...specs import LinearSpec
+from wherry.ops import LinearSpec
+
 from .. import emit as e
 from ..weights import ZEROS, OfExpert, stored_shapes
 

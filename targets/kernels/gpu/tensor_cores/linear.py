@@ -13,8 +13,9 @@ from typing import Any
 
 from tvm.script import tirx as T
 
+from wherry.ops import FusedLinearSpec, LinearSpec
+
 from ...kernel_set import FusedKernel
-from ...specs import FusedLinearSpec, LinearSpec
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...specs import FusedLinearSpec
+from wherry.ops import FusedLinearSpec
+
 from .layout import CHUNK, ROWS
 
 TOKENS = 8  # of a token tile: of one multiplication

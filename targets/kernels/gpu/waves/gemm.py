@@ -11,7 +11,8 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from ...specs import FusedLinearSpec
+from wherry.ops import FusedLinearSpec
+
 from .. import emit as e
 from ..gemm import launch_inverses
 from ..linear_plan import Operands, Plan

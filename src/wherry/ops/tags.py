@@ -11,15 +11,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from .record import Record
+
 OP = "wherry.op"
 SPEC = "wherry.spec"
 PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
 _OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
 
 
-def tag(func: Any, op: str, spec: Mapping[str, Any]) -> Any:
+def tag(func: Any, op: str, spec: Record | Mapping[str, Any]) -> Any:
     """The PrimFunc `func`, named as the reference of `op` with the static parameters `spec`."""
-    attrs = {OP: op, SPEC: json.dumps(spec, sort_keys=True), "op_pattern": _OPAQUE}
+    text = spec.to_json() if isinstance(spec, Record) else json.dumps(spec, sort_keys=True)
+    attrs = {OP: op, SPEC: text, "op_pattern": _OPAQUE}
     return func.with_attrs(attrs)
 
 

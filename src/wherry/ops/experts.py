@@ -1,4 +1,4 @@
-"""What the operations of a mixture of experts are, statically. See `specs` for how they travel.
+"""The operations of a mixture of experts.
 
 Axes: n rows, E experts, K experts of a row (`top_k`); a *slot* i * K + k is the k-th expert of
 row i. A row's experts are in ascending order, and so are its sums: that depends on the row alone.
@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .specs import FloatName, LinearSpec, Scheme, _check_floats, _check_positive, _Record
+from .linear import LinearSpec
+from .record import FloatName, Record, Scheme, check_floats, check_positive
 
 ScoreName = Literal["softmax", "sigmoid", "sparsemixer"]
 GateName = Literal["silu", "gelu_tanh", "clamped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteSpec(_Record):
+class RouteSpec(Record):
     """The K experts of each row, and their weights, of its logits [n, E].
 
     score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias are taken,
@@ -41,7 +42,7 @@ class RouteSpec(_Record):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_positive(self, "experts", "top_k", "groups", "kept_groups", "group_top")
+        check_positive(self, "experts", "top_k", "groups", "kept_groups", "group_top")
         if self.score not in get_args(ScoreName):
             raise ValueError(f"score {self.score!r} is not one of {get_args(ScoreName)}")
         if self.experts % self.groups or self.kept_groups > self.groups:
@@ -57,7 +58,7 @@ class RouteSpec(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpertLinearSpec(_Record):
+class ExpertLinearSpec(Record):
     """A linear of each slot with the weights of its expert, [E, N, d] stored as a linear's are.
 
     With a `gate` a slot's result has the N / 2 columns of silu(left half) * right half, or with
@@ -86,8 +87,8 @@ class ExpertLinearSpec(_Record):
     y_dtype: FloatName = "float32"
 
     def __post_init__(self) -> None:
-        _check_positive(self, "experts", "top_k")
-        _check_floats(self, "x_dtype", "y_dtype")
+        check_positive(self, "experts", "top_k")
+        check_floats(self, "x_dtype", "y_dtype")
         self.linear()
         if self.gate is not None and self.gate not in get_args(GateName):
             raise ValueError(f"gate {self.gate!r} is not one of {get_args(GateName)}")

@@ -1,0 +1,51 @@
+"""What an operation is, statically: the records that models construct and targets read.
+
+A record travels as JSON in an attribute of the reference PrimFunc (`tags`); `SelectKernels` reads
+it back and asks a `KernelSet` for a kernel.
+"""
+
+from .attention import (
+    AttentionSpec,
+    BatchTableSpec,
+    CacheName,
+    GivenName,
+    PagedAttentionSpec,
+    QkvAttentionSpec,
+    RopeAppendSpec,
+    page_shape,
+    qkv_heads,
+)
+from .elementwise import ActivationName, ActivationSpec, LayerNormSpec, RMSNormSpec, SwiGLUSpec
+from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
+from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
+from .record import FloatName, Record, Scheme
+from .sampling import CandidatesSpec, ChoiceSpec
+
+__all__ = [
+    "ActivationName",
+    "ActivationSpec",
+    "AttentionSpec",
+    "BatchTableSpec",
+    "CacheName",
+    "CandidatesSpec",
+    "ChoiceSpec",
+    "EmbeddingSpec",
+    "ExpertLinearSpec",
+    "FloatName",
+    "FusedLinearSpec",
+    "GateName",
+    "GivenName",
+    "LayerNormSpec",
+    "LinearSpec",
+    "PagedAttentionSpec",
+    "QkvAttentionSpec",
+    "RMSNormSpec",
+    "Record",
+    "RopeAppendSpec",
+    "RouteSpec",
+    "Scheme",
+    "ScoreName",
+    "SwiGLUSpec",
+    "page_shape",
+    "qkv_heads",
+]

@@ -1,0 +1,242 @@
+"""RoPE, the append to the paged KV cache, and attention over it.
+
+Axes: n rows of a batch, h query heads, g key-value heads, e head dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from .linear import FusedLinearSpec
+from .record import FloatName, Record, check_floats, check_positive
+
+CacheName = Literal["float16", "float32", "int8"]
+# What follows the queries in qkv: keys and values; keys that are the values, too (as they are
+# before norm and rotation); or nothing, because another layer has written the pages.
+GivenName = Literal["both", "keys", "none"]
+
+
+def page_shape(
+    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
+) -> tuple[int, int, int, int]:
+    """Shape of a page: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+
+    Of one plane [1, g, page_size, e]: keys are the values, too.
+
+    Int8 holds, in bytes, for each token and head: the upper eight bits of the key's 12, the lower
+    four of two neighbours a byte, the float32 scale max|k| / 2047; the value, and its scale
+    max|v| / 127.
+    """
+    if kv_dtype == "int8":
+        return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
+    return (planes, kv_heads, page_size, head_dim)
+
+
+def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
+    """Heads of qkv."""
+    return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
+
+
+def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
+    check_positive(spec, "heads", "kv_heads", "head_dim", "page_size")
+    if spec.heads % spec.kv_heads:
+        raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
+    if spec.kv_dtype not in get_args(CacheName):
+        raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {get_args(CacheName)}")
+    if spec.planes not in (1, 2) or (spec.kv_dtype == "int8" and spec.planes == 1):
+        raise ValueError(f"{spec.planes} planes of {spec.kv_dtype}; there are two, of floats one")
+    if spec.kv_dtype == "int8" and spec.head_dim % 2:
+        raise ValueError(f"int8 keeps elements of keys in pairs, found head_dim {spec.head_dim}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RopeAppendSpec(Record):
+    """Rotate q and k, write k and v into the paged cache, return q.
+
+    Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
+    by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it. With
+    `norm_last` heads are multiplied by the weights of their norm after the rotation. With `v_norm`
+    heads of v are RMS-normed, too, without weights. With `kv` "none" nothing is written, and the
+    weights of k's norm, which are there all the same, are not read.
+    """
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    rotary_dim: int
+    inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians a token
+    scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
+    qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
+    norm_last: bool = False
+    v_norm: bool = False
+    kv: GivenName = "both"
+    page_size: int = 16  # tokens
+    kv_dtype: CacheName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+
+    def __post_init__(self) -> None:
+        _check_cache(self)
+        if self.kv not in get_args(GivenName):
+            raise ValueError(f"kv {self.kv!r} is not one of {get_args(GivenName)}")
+        if self.v_norm and (self.qk_norm_eps is None or self.kv == "none" or self.planes == 1):
+            raise ValueError("v_norm needs the norms of q and k, and values of their own")
+        if self.norm_last and (self.qk_norm_eps is None or self.scaling != 1.0):
+            raise ValueError("norm_last needs a norm, and no scaling, which it would undo")
+        if self.rotary_dim % 2 or not 0 <= self.rotary_dim <= self.head_dim:
+            raise ValueError(f"rotary_dim {self.rotary_dim} does not fit head_dim {self.head_dim}")
+        if len(self.inv_freq) * 2 != self.rotary_dim:
+            raise ValueError(
+                f"{len(self.inv_freq)} frequencies found, rotary_dim / 2 = "
+                f"{self.rotary_dim // 2} expected"
+            )
+
+    @property
+    def page_shape(self) -> tuple[int, int, int, int]:
+        """Shape of a page of the KV cache."""
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+
+    @property
+    def qkv_heads(self) -> int:
+        """Heads of qkv."""
+        return qkv_heads(self.heads, self.kv_heads, self.kv)
+
+    @property
+    def first_value(self) -> int:
+        """The head of qkv that is the first one's value."""
+        return self.heads + (self.kv_heads if self.kv == "both" else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSpec(Record):
+    """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
+
+    With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
+    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `slopes`, one a
+    query head, slope * (position of the key - that of the row) is added to it (ALiBi,
+    https://arxiv.org/abs/2108.12409). With `sinks` a head has one more score, sinks[head], whose
+    weight goes to nothing.
+    """
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    scale: float  # multiplies q . k
+    window: int | None = None  # tokens, the row's own included
+    softcap: float | None = None
+    slopes: tuple[float, ...] = ()
+    page_size: int = 16  # tokens
+    kv_dtype: CacheName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+    sinks: bool = False
+
+    def __post_init__(self) -> None:
+        _check_cache(self)
+        if self.slopes and len(self.slopes) != self.heads:
+            raise ValueError(f"{len(self.slopes)} slopes found for {self.heads} query heads")
+        if self.window is not None:
+            check_positive(self, "window")
+        if self.softcap is not None:
+            check_positive(self, "softcap")
+
+    @property
+    def page_shape(self) -> tuple[int, int, int, int]:
+        """Shape of a page of the KV cache."""
+        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedAttentionSpec(Record):
+    """Rotate, append, attend: a `RopeAppendSpec` and the `AttentionSpec` after it."""
+
+    heads: int  # h
+    kv_heads: int  # g
+    head_dim: int  # e
+    rotary_dim: int
+    inv_freq: tuple[float, ...]
+    scale: float
+    scaling: float = 1.0
+    qk_norm_eps: float | None = None
+    norm_last: bool = False
+    v_norm: bool = False
+    kv: GivenName = "both"
+    window: int | None = None
+    softcap: float | None = None
+    slopes: tuple[float, ...] = ()
+    page_size: int = 16  # tokens
+    kv_dtype: FloatName = "float32"
+    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+    qkv_dtype: FloatName = "float32"
+    out_dtype: FloatName = "float32"
+    sinks: bool = False
+
+    def __post_init__(self) -> None:
+        check_floats(self, "kv_dtype", "qkv_dtype", "out_dtype")
+        self.rope()
+        self.attention()
+
+    def rope(self) -> RopeAppendSpec:
+        """The first part."""
+        return RopeAppendSpec(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            rotary_dim=self.rotary_dim,
+            inv_freq=self.inv_freq,
+            scaling=self.scaling,
+            qk_norm_eps=self.qk_norm_eps,
+            norm_last=self.norm_last,
+            v_norm=self.v_norm,
+            kv=self.kv,
+            page_size=self.page_size,
+            kv_dtype=self.kv_dtype,
+            planes=self.planes,
+        )
+
+    def attention(self) -> AttentionSpec:
+        """The second part."""
+        return AttentionSpec(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            scale=self.scale,
+            window=self.window,
+            softcap=self.softcap,
+            slopes=self.slopes,
+            page_size=self.page_size,
+            kv_dtype=self.kv_dtype,
+            planes=self.planes,
+            sinks=self.sinks,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTableSpec(Record):
+    """The positions and pages of a step's rows, in one array; the kernel set's own layout."""
+
+    page_size: int = 16  # tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QkvAttentionSpec(Record):
+    """A linear whose result is qkv, and the attention over it."""
+
+    linear: FusedLinearSpec
+    attention: PagedAttentionSpec
+
+    def __post_init__(self) -> None:
+        if self.linear.y_dtype != self.attention.qkv_dtype:
+            raise ValueError(
+                f"the linear gives {self.linear.y_dtype}, the attention takes "
+                f"{self.attention.qkv_dtype}"
+            )
+
+    @classmethod
+    def from_json(cls, text: str) -> QkvAttentionSpec:
+        """Read {"linear": ..., "attention": ...}; errors as for other records."""
+        raw = json.loads(text)
+        return cls(
+            linear=FusedLinearSpec.from_json(json.dumps(raw["linear"])),
+            attention=PagedAttentionSpec.from_json(json.dumps(raw["attention"])),
+        )

@@ -1,0 +1,99 @@
+"""Linears and embeddings. Axes: n, m rows; N out features, K in features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .record import FloatName, Record, Scheme, check_floats, check_positive, check_weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearSpec(Record):
+    """y[m, n] = sum over k of x[m, k] * w[n, k]; x and y float32.
+
+    Portable weights: "f32", "f16": one tensor [N, K]. "q4": uint32 [N, ceil(K/32) * 4], eight
+    nibbles a word, lowest bits first, value = (nibble - 7) * scale, and scales [N, ceil(K/32)].
+    "q8": uint32 [N, ceil(K/32) * 8], four bytes a word, value = (byte - 127) * scale, bytes at
+    most 254. Nibbles and bytes beyond K are ignored.
+    """
+
+    out_features: int  # N
+    in_features: int  # K
+    scheme: Scheme
+    scale_dtype: FloatName | None = None  # of "q4" and "q8"
+    group: int = 32  # weights along K that share a scale
+
+    def __post_init__(self) -> None:
+        check_positive(self, "out_features", "in_features", "group")
+        check_weight(self.scheme, self.scale_dtype, self.group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedLinearSpec(Record):
+    """A linear together with what is computed before and after it, row by row.
+
+    With `norm_eps` x is RMS-normalised first: z = x / sqrt(mean(x^2) + eps) * norm [K].
+    `gated`: y[m, N / 2] = silu(left half) * right half of the linear's result.
+    `residual`: a tensor of y's shape is added to y. It, the norm and all sums are float32; x and y
+    may be kept in float16, y not where it has a residual: such a sum goes through all layers, and
+    has numbers of tens of thousands beside those of hundredths in many models.
+    """
+
+    out_features: int  # N, of the stored weight
+    in_features: int  # K
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+    norm_eps: float | None = None
+    gated: bool = False
+    residual: bool = False
+    x_dtype: FloatName = "float32"
+    y_dtype: FloatName = "float32"
+
+    def __post_init__(self) -> None:
+        self.linear()
+        check_floats(self, "x_dtype", "y_dtype")
+        if self.residual and self.y_dtype != "float32":
+            raise ValueError(f"what has a residual is float32, found y_dtype {self.y_dtype!r}")
+        if self.gated and self.out_features % 2:
+            raise ValueError(f"gated needs an even out_features, found {self.out_features}")
+
+    def linear(self) -> LinearSpec:
+        """The linear alone."""
+        return LinearSpec(
+            out_features=self.out_features,
+            in_features=self.in_features,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )
+
+    @property
+    def width(self) -> int:
+        """Columns of y."""
+        return self.out_features // 2 if self.gated else self.out_features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingSpec(Record):
+    """y[i] = table[tokens[i]], float32 [n, dim]; the table is stored as a LinearSpec's weight."""
+
+    vocab: int
+    dim: int
+    scheme: Scheme
+    scale_dtype: FloatName | None = None
+    group: int = 32
+
+    def __post_init__(self) -> None:
+        check_positive(self, "vocab", "dim", "group")
+        check_weight(self.scheme, self.scale_dtype, self.group)
+
+    def as_linear(self) -> LinearSpec:
+        """The linear that shares the stored table: N = vocab, K = dim."""
+        return LinearSpec(
+            out_features=self.vocab,
+            in_features=self.dim,
+            scheme=self.scheme,
+            scale_dtype=self.scale_dtype,
+            group=self.group,
+        )

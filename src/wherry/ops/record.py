@@ -1,0 +1,69 @@
+"""What the records of operations have in common: a JSON form, and the checks of their fields."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Scheme = Literal["f32", "f16", "q4", "q8"]
+FloatName = Literal["float16", "float32"]
+
+_SCHEMES = ("f32", "f16", "q4", "q8")
+_INTEGERS = ("q4", "q8")
+_FLOATS = ("float16", "float32")
+
+
+class Record:
+    """An operation's static parameters, in JSON an object with the fields and nothing else."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """One line, keys sorted: equal specs have equal strings."""
+        return json.dumps(asdict(self), sort_keys=True)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; lists become tuples.
+
+        Raises:
+            ValueError: missing or unknown fields, or a value that the record refuses.
+        """
+        raw: dict[str, Any] = json.loads(text)
+        names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        if names != set(raw):
+            raise ValueError(
+                f"{cls.__name__}: fields {sorted(raw)} found, {sorted(names)} expected"
+            )
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
+
+
+def check_positive(record: Any, *names: str) -> None:
+    """Raise ValueError for fields that are not positive."""
+    bad = {name: getattr(record, name) for name in names if getattr(record, name) <= 0}
+    if bad:
+        raise ValueError(f"{type(record).__name__}: {bad} must be positive")
+
+
+def check_floats(record: Any, *names: str) -> None:
+    """Raise ValueError for fields that are no float dtypes."""
+    bad = {name: getattr(record, name) for name in names if getattr(record, name) not in _FLOATS}
+    if bad:
+        raise ValueError(f"{type(record).__name__}: {bad} must be one of {_FLOATS}")
+
+
+def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
+    """Raise ValueError if a scheme, the dtype of its scales and its group do not fit together."""
+    if scheme not in _SCHEMES:
+        raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
+    if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):
+        raise ValueError(
+            f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
+            f"found {scale_dtype!r} and {group}"
+        )
+    if scheme not in _INTEGERS and scale_dtype is not None:
+        raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")

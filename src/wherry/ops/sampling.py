@@ -1,0 +1,28 @@
+"""What devices compute of logits, for sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .record import Record, check_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatesSpec(Record):
+    """The most likely tokens of rows of logits, and sums over these rows, for sampling."""
+
+    vocab: int
+    count: int = 128  # tokens of a row that are named
+
+    def __post_init__(self) -> None:
+        check_positive(self, "vocab", "count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceSpec(Record):
+    """A token of each row, from its candidates."""
+
+    count: int = 128  # candidates of a row
+
+    def __post_init__(self) -> None:
+        check_positive(self, "count")
