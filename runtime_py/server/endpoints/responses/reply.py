@@ -70,7 +70,7 @@ class ResponseReply:
 
     def _ended(self, generation: Generation) -> Json:
         response = self._response("incomplete" if self._cut else "completed")
-        response["usage"] = _usage(generation.usage)
+        response["usage"] = usage_of(generation.usage)
         if self._cut:
             response["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
@@ -203,7 +203,8 @@ def _text_part(text: str, logprobs: list[Json]) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
 
 
-def _usage(usage: Usage) -> Json:
+def usage_of(usage: Usage) -> Json:
+    """Tokens, as Responses count them."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens,
