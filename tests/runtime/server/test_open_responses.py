@@ -13,7 +13,7 @@ from wherry.runtime.server.endpoints.responses.summary import opened, sealed
 from ..conftest import core_of
 from .asking import client_of, error
 from .sse import events
-from .talking import TEMPLATE
+from .talking import TEMPLATE, THOUGHT
 
 TEXT = "the user likes cats"
 RESPONSES, COMPACT = "/v1/responses", "/v1/responses/compact"
@@ -62,6 +62,10 @@ def test_a_response_has_every_field(client):
     answer = ask(client, presence_penalty=0.5, frequency_penalty=-1, prompt_cache_key="k")
     assert (answer["presence_penalty"], answer["frequency_penalty"]) == (0.5, -1)
     assert answer["prompt_cache_key"] == "k"
+    for path in (RESPONSES, COMPACT):
+        body = {"model": "small", "input": "hi", "prompt_cache_key": "k"}
+        found = client.post(path, json=body).headers["X-Wherry-Ignored"]
+        assert found == "prompt_cache_key"
 
 
 def test_tools_and_formats_are_repeated_whole(client):
@@ -82,6 +86,17 @@ def test_every_stream_ends_in_done(client, model):
         assert (last, nothing) == ("data: [DONE]", "")
         kinds = [name for name, _ in events("\n\n".join([*found, ""]))]
         assert kinds[-1] == ("response.failed" if failure else "response.completed")
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"), [({}, "reasoning_text"), ({"OpenResponses-Version": "x"}, "reasoning")]
+)
+def test_events_of_reasoning(make, headers, name):
+    model = make(THOUGHT + TEXT, template=TEMPLATE, context=8192)
+    with client_of(create_app(MLCEngine.of(model))) as client:
+        text = client.post(RESPONSES, json={"input": "hi", "stream": True}, headers=headers).text
+    for end in ("delta", "done"):
+        assert f"event: response.{name}.{end}\n" in text
 
 
 def test_phases_are_kept(client):

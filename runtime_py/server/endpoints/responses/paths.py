@@ -20,12 +20,14 @@ from . import compaction
 from .local import LOCAL, Local
 from .memory import Memory
 from .page import LISTING, page
+from .reply import OPEN_THOUGHTS, OPENAI_THOUGHTS
 from .shapes import CompactRequest, CountRequest, ResponsesRequest
 from .socket import OPENED
 from .tenant import tenant
 from .turn import Turn, ignored_fields, parse_count, parse_message, parse_request
 
 PREFIX = "/v1/responses"
+VERSION_HEADER = "OpenResponses-Version"  # who sends it wants that specification's events
 _DONE = f"data: {DONE}\n\n".encode()  # the last event of every stream
 RESPONSE = object_of(
     id=TEXT,
@@ -76,7 +78,8 @@ class Responses:
     async def create(self, request: Request) -> Response:
         """Answers items."""
         local: Local | None = request.scope.get(LOCAL)
-        turn = Turn(self._memory, tenant(), local)
+        thoughts = OPEN_THOUGHTS if VERSION_HEADER in request.headers else OPENAI_THOUGHTS
+        turn = Turn(self._memory, tenant(), local, thoughts)
         parse: Callable[[Any], ResponsesRequest] = parse_request
         framing = Framing("text/event-stream", named_event, turn.failure, _last_event, _DONE)
         if local is not None:

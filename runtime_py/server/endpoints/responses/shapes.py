@@ -224,7 +224,6 @@ class CompactRequest(_Shape):
     input: str | Items | None = None
     instructions: str | None = None
     previous_response_id: Id | None = None
-    prompt_cache_key: str | None = Field(None, max_length=1024)
     stream: bool | None = None
 
 

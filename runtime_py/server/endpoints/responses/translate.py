@@ -40,7 +40,6 @@ def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
             "top_logprobs": request.top_logprobs,
             "user": request.user,
             "safety_identifier": request.safety_identifier,
-            "prompt_cache_key": request.prompt_cache_key,
             "seed": request.seed,
         }
     return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})

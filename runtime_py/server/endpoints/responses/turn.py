@@ -19,7 +19,7 @@ from ...wire.errors import body as error_body
 from .items import Json, check_calls, kept_items, new_id
 from .local import Local
 from .memory import KeptResponse, Memory, encoded, encoded_items
-from .reply import ResponseReply
+from .reply import OPENAI_THOUGHTS, ResponseReply
 from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolChoice
 from .translate import chat_request
 
@@ -102,7 +102,8 @@ def ignored_fields(request: ResponsesRequest) -> list[str]:
     """Names of what was sent and has no effect."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
-    return sorted([*not_known(request), *inner, *request.unused])
+    key = ["prompt_cache_key"] if request.prompt_cache_key else []  # all prompts share the cache
+    return sorted([*not_known(request), *inner, *key, *request.unused])
 
 
 class Turn:
@@ -112,12 +113,20 @@ class Turn:
         memory: of the server.
         tenant: who asks.
         local: of the WebSocket that it came over; None: it did not.
+        thoughts: what the events of reasoning are named by.
     """
 
-    def __init__(self, memory: Memory, tenant: str, local: Local | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        tenant: str,
+        local: Local | None = None,
+        thoughts: str = OPENAI_THOUGHTS,
+    ) -> None:
         self._memory = memory
         self._tenant = tenant
         self._local = local
+        self._thoughts = thoughts
         self._reply: ResponseReply | None = None
 
     def plan(
@@ -130,7 +139,8 @@ class Turn:
         request.note_unused(chat.unused)
         head = _head(request, plan)
         keep = self._keeper(request, before, new)
-        self._reply = ResponseReply(head, _logprobs if plan.logprobs else None, keep)
+        logprobs = _logprobs if plan.logprobs else None
+        self._reply = ResponseReply(head, logprobs, keep, self._thoughts)
         return plan, self._reply
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
