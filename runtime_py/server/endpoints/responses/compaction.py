@@ -14,7 +14,6 @@ from ....request.caller import Caller
 from ....request.errors import RequestError
 from ....request.plan import Plan
 from ....request.shapes import not_known, validated
-from ...wire.errors import ApiError
 from ...wire.framing import Plain
 from .items import Json, kept_items, new_id
 from .reply import usage_of
@@ -113,11 +112,15 @@ class CompactReply:
         """See Reply.
 
         Raises:
-            ApiError: 500, the model wrote nothing.
+            RequestError: the model wrote nothing.
         """
         summary = choices[0].text.strip()
         if not summary:
-            raise ApiError(500, "The model wrote no summary", code="compaction_failed")
+            raise RequestError(
+                "The model wrote no summary of this conversation; ask another model, or begin "
+                "anew with the part of it that matters",
+                code="compaction_failed",
+            )
         item = {"id": new_id("cmp"), "type": "compaction", "encrypted_content": sealed(summary)}
         return Plain(
             {
