@@ -13,10 +13,11 @@ import logging
 from collections import deque
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...life import Life
 from ...wire.errors import ApiError, shutting_down
+from .exchange import Exchange, reject, request_of
 from .local import LOCAL, Local
 from .memory import Memory
 
@@ -25,7 +26,6 @@ OPENED = "wherry.socket"  # in the scope of the request that asks for a socket
 SECONDS = 3600.0  # that a connection lasts, as the specification has it
 MAX_WAITING = 16  # messages of one connection that wait for the response under way
 _SERVER_ENDS = 1012  # the code that a connection is closed with then
-_TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}  # of an error's headers
 _log = logging.getLogger(__name__)
 
 
@@ -58,14 +58,14 @@ class Sockets:
             await self._app(scope, receive, send)
             return
         await receive()  # websocket.connect
-        asking = _Exchange(b"")
-        await self._app(_request(scope, "GET", {OPENED: True}), asking.receive, asking.send)
+        asking = Exchange(b"")
+        await self._app(request_of(scope, "GET", {OPENED: True}), asking.receive, asking.send)
         if asking.status != 101:
-            await _reject(scope, send, asking)
+            await reject(scope, send, asking)
             return
         await send({"type": "websocket.accept", "headers": asking.headers})
         local = Local(self._memory.local)
-        turn = _request(scope, "POST", {LOCAL: local})
+        turn = request_of(scope, "POST", {LOCAL: local})
         session = _Session(self._app, turn, receive, send, self._waiting)
         with self._life.socket():
             try:
@@ -114,7 +114,7 @@ class _Session:
         self._waiting = waiting
         self._messages: deque[bytes] = deque()
         self._changed = asyncio.Event()  # a message came, or the end
-        self._exchange: _Exchange | None = None  # under way
+        self._exchange: Exchange | None = None  # under way
         self._task: asyncio.Task[None] | None = None
         self._code: int | None = None  # why the connection ends; None: it does not
         self._closed = False  # by us
@@ -192,10 +192,10 @@ class _Session:
     # ---- what goes ----
 
     async def _turn(self, body: bytes) -> None:
-        exchange = _Exchange(body, self._send_text)
+        exchange = Exchange(body, self._send_text)
         local: Local = self._scope[LOCAL]
         local.begin(None)  # until it is known what it goes on from
-        scope = {**self._scope, "headers": _with_length(self._scope["headers"], len(body))}
+        scope = dict(self._scope)  # routers write into it
         self._exchange = exchange
         self._task = asyncio.ensure_future(self._app(scope, exchange.receive, exchange.send))
         await asyncio.wait({self._task})
@@ -225,94 +225,6 @@ class _Session:
         with contextlib.suppress(OSError):
             await self._send({"type": "websocket.close", "code": code})
         self._end(self._code or code)
-
-
-class _Exchange:
-    """A request that a message stands for, and what becomes of it.
-
-    Args:
-        body: of the request.
-        tell: called with each event of a stream; None: it is answered whole.
-
-    Attributes:
-        gone: set when nobody hears the answer any more.
-        status: of the answer; 0 before.
-    """
-
-    def __init__(self, body: bytes, tell: Any = None) -> None:
-        self._body: bytes | None = body
-        self._tell = tell
-        self._answer = b""
-        self.gone = asyncio.Event()
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
-
-    async def receive(self) -> Message:
-        """The body, and then the client's disconnect."""
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self.gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        """Pass on the events of a stream, which are lines; keep what is no stream."""
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], list(message["headers"])
-            return
-        body: bytes = message.get("body", b"")
-        if self._tell is None or self.status != 200:
-            self._answer += body
-            return
-        for line in body.splitlines():
-            await self._tell(line)
-
-    @property
-    def answer(self) -> bytes:
-        """The body, if it is no stream."""
-        return self._answer
-
-    def envelope(self) -> dict[str, Any]:
-        """The event that says why there is no response."""
-        try:
-            error = json.loads(self._answer)["error"]
-        except (ValueError, LookupError, TypeError):
-            error = {"type": "server_error", "message": "The request was not answered"}
-        headers = {_TOLD[n]: v.decode() for n, v in self.headers if n in _TOLD}
-        code = error.get("code") or error["type"]
-        return {
-            "type": "error",
-            "status": self.status or 500,
-            "error": {**error, "code": code, "headers": headers},
-        }
-
-
-def _request(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
-    """The scope of a request that comes over a socket: what its handshake said, and no more."""
-    headers = [(n, v) for n, v in scope["headers"] if not n.startswith(b"sec-websocket-")]
-    if method == "POST":
-        mine = (b"connection", b"upgrade", b"content-type", b"content-length", b"x-request-id")
-        headers = [(n, v) for n, v in headers if n not in mine]
-        headers.append((b"content-type", b"application/json"))
-    made = {name: v for name, v in scope.items() if name not in ("subprotocols", "extensions")}
-    scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
-    made |= {"type": "http", "scheme": scheme, "method": method, "headers": headers, **extra}
-    made.setdefault("state", {})
-    return made
-
-
-def _with_length(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
-    return [*headers, (b"content-length", str(size).encode())]
-
-
-async def _reject(scope: Scope, send: Send, asked: _Exchange) -> None:
-    """Answer a handshake with what the request was answered with."""
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    kind = "websocket.http.response"
-    await send({"type": f"{kind}.start", "status": asked.status, "headers": asked.headers})
-    await send({"type": f"{kind}.body", "body": asked.answer, "more_body": False})
 
 
 def _envelope_of(error: ApiError) -> dict[str, Any]:
