@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import socket
 import time
@@ -14,6 +15,7 @@ from wherry.runtime.server.wire import socket_protocol
 from wherry.runtime.server.wire.http_protocol import ConnectionLimits
 
 from ..live_server import live
+from ..test_fuzz_requests import spoil
 from .asking import get
 from .socket_client import Refused, SocketClient
 from .test_responses_socket import LONG, code_of, freed
@@ -127,6 +129,36 @@ def test_bad_handshakes_and_frames(serving):
             assert client.event() is None and client.code == 1000
         with SocketClient(url) as client:
             assert client.ask(input="a")["status"] == "completed"
+
+
+def test_bytes_that_are_almost_right(make, caplog):
+    model = make(None, **LONG | {"step_seconds": 0.001})
+    with live(model, max_body=5_000) as url:
+        for seed in range(60):
+            rng = random.Random(seed)
+            with SocketClient(url) as client:
+                frames = [
+                    Message('{"type": "response.create", "input": "a"}'),
+                    Message("{" * rng.randrange(6_000), message_finished=False),
+                    Message("}", message_finished=rng.random() < 0.5),
+                    Ping(b"x" * rng.randrange(126)),
+                    CloseConnection(code=1000, reason="because"),
+                ]
+                data = b"".join(client._connection.send(f) for f in rng.sample(frames[:4], k=3))
+                data += client._connection.send(frames[4]) if rng.random() < 0.5 else b""
+                client.write(spoil(rng, data) if rng.random() < 0.8 else data)
+                if rng.random() < 0.5:
+                    client.socket.shutdown(socket.SHUT_WR)
+                    while client.socket.recv(2**16):
+                        pass
+        freed(model)
+        end = time.monotonic() + 5
+        while "wherry_websocket_connections 0.0" not in get(url, "/metrics")[2]:
+            assert time.monotonic() < end
+        with SocketClient(url) as client:  # nothing is counted any more that is gone
+            client.text("x" * 5_000)
+            assert code_of(client.event()) == (400, "invalid_json")
+    assert not [r for r in caplog.records if r.levelname == "ERROR"], caplog.text
 
 
 def test_a_server_that_ends_lets_the_turn_end():
