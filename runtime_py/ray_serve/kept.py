@@ -16,7 +16,7 @@ from .prefix_memory import PrefixMemory
 
 MOST = 2**16  # remembered of one replica
 _PATHS = ("/v1/responses", "/v1/conversations")
-_IN_PATH = re.compile(r"/v1/(?:responses|conversations)/([^/]+)")
+_IN_PATH = re.compile(r"/v1/(?:responses|conversations)/((?:resp|conv)_[^/]+)")
 _IN_ANSWER = re.compile(rb'"id": ?"((?:resp|conv)_\w+)"')
 
 

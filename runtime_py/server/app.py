@@ -24,12 +24,13 @@ from .endpoints.openapi import OpenApi
 from .endpoints.responses.conversations import Conversations
 from .endpoints.responses.memory import Memory
 from .endpoints.responses.paths import Responses
+from .endpoints.responses.socket import Sockets
 from .endpoints.routes import Group
 from .endpoints.status import Status
 from .endpoints.tokenizing import Tokenizing
 from .endpoints.vectors import Vectors
 from .guard.browser_guard import BrowserGuard
-from .guard.gate import Gate
+from .guard.gate import BODIES_AT_ONCE, Gate
 from .guard.keys import KeyRing
 from .guard.permitted import Permitted
 from .life import Life
@@ -105,14 +106,17 @@ def create_app(
     exposition = Exposition(metrics, EngineMetrics(models))
     pull = Pull(engine if isinstance(engine, Catalog) else None, allowed=allow_pull)
     operation: list[Group] = [status, MetricsPage(models, exposition), document, pull]
-    paths = _add_routes(app, status, document, [*operation, *_protocols(models)])
+    memory = Memory()
+    paths = _add_routes(app, status, document, [*operation, *_protocols(models, memory)])
     watchers = (metrics, access_log.write, Tracing())
-    app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)  # outermost
+    app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)  # of all requests
+    waiting = BODIES_AT_ONCE * max_body
+    app.add_middleware(Sockets, memory=memory, life=life, max_waiting=waiting)  # makes requests
     return app
 
 
-def _protocols(models: Models) -> list[Group]:
-    pipeline, memory = Pipeline(models), Memory()
+def _protocols(models: Models, memory: Memory) -> list[Group]:
+    pipeline = Pipeline(models)
     return [
         OpenAI(pipeline),
         Vectors(pipeline),

@@ -15,11 +15,13 @@ class Life:
     Attributes:
         draining: no new requests are taken; those under way may end.
         active: requests under way, probes excepted.
+        sockets: WebSocket connections; the requests that come over them are counted as all are.
     """
 
     def __init__(self) -> None:
         self.draining = False
         self.active = 0
+        self.sockets = 0
         self._ends_at = 0.0
 
     @contextmanager
@@ -31,6 +33,15 @@ class Life:
             yield
         finally:
             self.active -= counted
+
+    @contextmanager
+    def socket(self) -> Iterator[None]:
+        """One WebSocket connection is open."""
+        self.sockets += 1
+        try:
+            yield
+        finally:
+            self.sockets -= 1
 
     def drain(self, seconds: float) -> None:
         """Take no new requests; those under way have `seconds`. May be called by a signal."""

@@ -126,6 +126,7 @@ def serve(
             access_log=False,  # of uvicorn's: ours says more
             timeout_graceful_shutdown=drain_seconds,
             lifespan="off",
+            ws_max_size=max_body,
         )
         server = RunningServer(
             config,

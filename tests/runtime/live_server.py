@@ -10,21 +10,23 @@ import uvicorn
 
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.server.defaults import MAX_BODY
 from wherry.runtime.server.wire.http_protocol import ConnectionLimits, ServerConfig
 
 
 @contextlib.contextmanager
-def live(model, **options):
+def live(model, limits=None, **options):
     """Yields the base URL of an app over `model`, or over several (`Models`)."""
     engine = MLCEngine.of(model) if isinstance(model, LoadedModel) else model
     app = create_app(engine, **options)
     config = ServerConfig(
         app,
-        ConnectionLimits(),
+        limits or ConnectionLimits(),
         host="127.0.0.1",
         port=0,
         log_level="warning",
         timeout_graceful_shutdown=2,
+        ws_max_size=options.get("max_body", MAX_BODY),
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

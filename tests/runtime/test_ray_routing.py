@@ -252,6 +252,9 @@ def test_routers_hear_what_replicas_were_sent():
         ("/v1/responses", {"input": "Hi"}, None),
         ("/v1/responses", {"previous_response_id": 5}, None),
         ("/v1/chat/completions", {"previous_response_id": "resp_1"}, None),
+        ("/v1/responses/compact", {"previous_response_id": "resp_1"}, "resp_1"),
+        ("/v1/responses/input_tokens", {"previous_response_id": "resp_1"}, "resp_1"),
+        ("/v1/responses/compact", {}, None),
     ],
 )
 def test_what_a_request_wants_to_be_continued(path, body, name):

@@ -59,6 +59,10 @@ class RequestMetrics:
         )
         self._under_way = Gauge("wherry_http_requests_in_flight", "Requests now.", registry=None)
         self._under_way.set_function(lambda: life.active)
+        self._sockets = Gauge(
+            "wherry_websocket_connections", "Open WebSocket connections.", registry=None
+        )
+        self._sockets.set_function(lambda: life.sockets)
         self._draining = Gauge("wherry_draining", "1: no new requests are taken.", registry=None)
         self._draining.set_function(lambda: life.draining)
         self._outcomes = Counter(

@@ -12,6 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from .errors import ApiError, response
+from .socket_protocol import PATHS, SocketProtocol
 
 _EVENTS = 256  # of h11 handled at once: a chunk of one byte costs as much as one of a MiB
 _MOST_HEAD = 2**16  # bytes of a request's headers
@@ -30,11 +31,22 @@ class ConnectionLimits:
 
 
 class ServerConfig(uvicorn.Config):
-    """Uvicorn's, with limits of connections."""
+    """Uvicorn's, with limits of connections.
+
+    Attributes:
+        unread: bytes of WebSocket messages that are not whole yet, of all connections.
+    """
 
     def __init__(self, app: Any, limits: ConnectionLimits, **options: Any) -> None:
-        super().__init__(app, http=HttpProtocol, ws="none", **options)
+        super().__init__(
+            app,
+            http=HttpProtocol,
+            ws=SocketProtocol,
+            ws_per_message_deflate=False,  # a thousand bytes could come out of one
+            **options,
+        )
         self.limits = limits
+        self.unread = 0
 
 
 class _Connection(h11.Connection):
@@ -124,7 +136,9 @@ class HttpProtocol(H11Protocol):
     # ---- time ----
 
     def _watch(self) -> None:
-        if self.conn.their_state is h11.SEND_BODY:
+        if self.transport.get_protocol() is not self:  # a WebSocket's has taken over
+            self._wait_for(None)
+        elif self.conn.their_state is h11.SEND_BODY:
             self._wait_for("body")
         elif self.conn.their_state is h11.IDLE and self.conn.pending:
             self._wait_for("head")
@@ -177,7 +191,9 @@ class HttpProtocol(H11Protocol):
         waiting = [
             (c.idle_since, c)
             for c in self.connections
-            if isinstance(c, HttpProtocol) and c is not self and c.idle_since is not None
+            if isinstance(c, (HttpProtocol, SocketProtocol))
+            and c is not self
+            and c.idle_since is not None
         ]
         if waiting:
             _, longest = min(waiting, key=lambda found: found[0])
@@ -212,6 +228,10 @@ class HttpProtocol(H11Protocol):
             return
         self.transport.close()
         self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
+
+    def _should_upgrade_to_ws(self) -> bool:
+        """Whether a request for a WebSocket is heeded; elsewhere HTTP goes on, as it may."""
+        return self.scope["method"] == "GET" and self.scope["path"] in PATHS
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: any client could fill the log."""

@@ -6,9 +6,9 @@ import json
 
 
 def events(text: str) -> list[tuple[str | None, dict]]:
-    """(name, data) of each; asserts that nothing else is in the stream."""
+    """(name, data) of each but [DONE]; asserts that nothing else is in the stream."""
     found = []
-    for block in text.split("\n\n")[:-1]:
+    for block in text.removesuffix("data: [DONE]\n\n").split("\n\n")[:-1]:
         fields = dict(line.split(": ", 1) for line in block.split("\n"))
         assert set(fields) <= {"event", "data"}, block
         found.append((fields.get("event"), json.loads(fields["data"])))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from wherry.runtime.server.endpoints.responses.summary import sealed
+
 from .almost_right import fuzz
 from .sse import events
 
@@ -64,7 +66,11 @@ RESPONSES = {
     "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function"}]},
     "conversation": {"id": "conv_1"},
 }
+# What is not spoilt of these is answered: there are no tools to choose from.
+ANSWERED = {k: v for k, v in RESPONSES.items() if k not in ("conversation", "tool_choice")}
 CONVERSATION = {"metadata": {"a": "b"}, "items": RESPONSES["input"]}
+SUMMARY = {"type": "compaction", "encrypted_content": sealed("the cat sat")}
+COMPACT = {"model": "small", "input": [SUMMARY, *RESPONSES["input"]], "instructions": "a"}
 TOKENIZE = {
     "model": "small",
     "messages": [{"role": "user", "content": "the cat"}],
@@ -76,8 +82,9 @@ TOKENIZE = {
 BODIES = {
     "/v1/messages": MESSAGES,
     "/v1/messages/count_tokens": MESSAGES,
-    "/v1/responses": {k: v for k, v in RESPONSES.items() if k != "conversation"},
+    "/v1/responses": ANSWERED,
     "/v1/responses/input_tokens": RESPONSES,
+    "/v1/responses/compact": COMPACT,
     "/v1/conversations": CONVERSATION,
     "/tokenize": TOKENIZE,
     "/detokenize": {"model": "small", "tokens": [5, 6, 7, 600]},

@@ -1,4 +1,4 @@
-"""Programs written for Anthropic and OpenAI, with their own clients, each in a venv of its own."""
+"""Programs written for Anthropic, OpenAI and others, with their own clients, each in its venv."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ HERE = Path(__file__).parent / "clients"
 pytestmark = pytest.mark.nightly
 PACKAGES = {
     "ask_anthropic.py": ["anthropic==2.12.0", "langchain-anthropic==1.7.7"],
+    "ask_open_responses.py": ["openresponses-py==0.1.2", "openai[realtime]==3.54.0"],
     "ask_agents.py": ["openai-agents==0.24.0", "openai==3.54.0", "langchain-openai==1.7.3"],
 }
 

@@ -10,12 +10,14 @@ from ....request.errors import RequestError
 from .shapes import (
     CallItem,
     CallOutputItem,
+    CompactionItem,
     Item,
     MessageItem,
     Part,
     ReasoningItem,
     ReferenceItem,
 )
+from .summary import as_message, opened
 
 Json = dict[str, Any]
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
@@ -60,7 +62,8 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
         kind = "output_text" if item.role == "assistant" else "input_text"
         content = [_text_part(kind, text) for text in _texts(item.content, f"{where}.content")]
         head = {"id": id or new_id("msg"), "type": "message", "status": "completed"}
-        return {**head, "role": item.role, "content": content}
+        phase = {"phase": item.phase} if item.phase and item.role == "assistant" else {}
+        return {**head, "role": item.role, **phase, "content": content}
     if isinstance(item, CallItem):
         head = {"id": id or new_id("fc"), "type": "function_call", "status": "completed"}
         return {**head, "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
@@ -72,9 +75,16 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
         texts = _texts(item.content or [], f"{where}.content")
         content = [{"type": "reasoning_text", "text": text} for text in texts]
         return {"id": id or new_id("rs"), "type": "reasoning", "summary": [], "content": content}
+    if isinstance(item, CompactionItem):
+        try:
+            opened(item.encrypted_content)
+        except ValueError as e:
+            raise RequestError(f"{where}: the compaction cannot be read: {e}", param=where) from e
+        head = {"id": id or new_id("cmp"), "type": "compaction"}
+        return {**head, "encrypted_content": item.encrypted_content}
     raise RequestError(
         f"{where} is of type {item.type!r}, which is not supported here; accepted are 'message', "
-        "'function_call', 'function_call_output', 'reasoning' and 'item_reference'",
+        "'function_call', 'function_call_output', 'reasoning', 'compaction' and 'item_reference'",
         param=f"{where}.type",
         code="unsupported_item",
     )
@@ -109,16 +119,46 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
     messages: list[Json] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
+    summary = ""  # of a compaction: templates may want users and assistants to take turns
     for item in items:
         kind = item["type"]
-        if kind == "message" and item["role"] != "assistant":
-            messages.append({"role": item["role"], "content": _joined(item["content"])})
+        if summary and (kind != "message" or item["role"] == "assistant"):
+            messages.append({"role": "user", "content": summary})
+            summary = ""
+        if kind == "compaction":
+            summary = as_message(item["encrypted_content"])
+        elif kind == "message" and item["role"] != "assistant":
+            content = _joined(item["content"])
+            if summary and item["role"] == "user":
+                content, summary = f"{summary}\n\n{content}", ""
+            messages.append({"role": item["role"], "content": content})
         elif kind == "function_call_output":
             answer = {"tool_call_id": item["call_id"], "content": item["output"]}
             messages.append({"role": "tool", **answer})
         else:
             _say(_assistants(messages, item), item)
+    if summary:
+        messages.append({"role": "user", "content": summary})
     return messages
+
+
+def check_calls(items: Iterable[Json]) -> None:
+    """Refuse results of functions that nobody has called.
+
+    Raises:
+        RequestError: naming the call.
+    """
+    called: set[str] = set()
+    for item in items:
+        if item["type"] == "function_call":
+            called.add(item["call_id"])
+        elif item["type"] == "function_call_output" and item["call_id"] not in called:
+            raise RequestError(
+                f"There is no function_call with call_id {item['call_id'][:100]!r} before its "
+                "function_call_output; send the call, too, or go on from the response that has it",
+                param="input",
+                code="function_call_not_found",
+            )
 
 
 def _assistants(messages: list[Json], item: Json) -> Json:

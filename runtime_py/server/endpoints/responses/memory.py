@@ -90,13 +90,15 @@ class Memory:
 
     Args:
         entries: responses, items and conversations that there may be, each.
-        size: bytes of the responses, and of the conversations; items take a quarter of it.
+        size: bytes of the responses, of the conversations, and of what connections keep, each;
+            items take a quarter of it.
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
         self.responses: Shelf[KeptResponse] = Shelf(entries, size)
         self.items: Shelf[KeptItem] = Shelf(4 * entries, size // 4)
         self.conversations: Shelf[KeptConversation] = Shelf(entries, size)
+        self.local: Shelf[KeptResponse] = Shelf(entries, size)  # one a WebSocket connection
 
     def item(self, tenant: str, id: str) -> Json | None:
         """An item of an answer."""

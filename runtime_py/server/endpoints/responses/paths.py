@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ....request.errors import RequestError
 from ...pipeline import Endpoint, Pipeline
-from ...wire.framing import Framing, named_event
+from ...wire.errors import ApiError
+from ...wire.framing import Framing, line, named_event
 from ..described import COUNT, FLAG, TEXT, described, list_of, object_of, one_of
+from ..openai import DONE
 from ..routes import Routes
+from . import compaction
+from .local import LOCAL, Local
 from .memory import Memory
 from .page import LISTING, page
-from .shapes import CountRequest, ResponsesRequest
+from .reply import OPEN_THOUGHTS, OPENAI_THOUGHTS
+from .shapes import CompactRequest, CountRequest, ResponsesRequest
+from .socket import OPENED
 from .tenant import tenant
-from .turn import Turn, ignored_fields, parse_count, parse_request
+from .turn import Turn, ignored_fields, parse_count, parse_message, parse_request
 
 PREFIX = "/v1/responses"
+VERSION_HEADER = "OpenResponses-Version"  # who sends it wants that specification's events
+_DONE = f"data: {DONE}\n\n".encode()  # the last event of every stream
 RESPONSE = object_of(
     id=TEXT,
     object=one_of("response"),
@@ -25,6 +37,10 @@ RESPONSE = object_of(
     output=list_of({"type": "object"}),
     usage={"type": "object"},
 )
+
+
+def _last_event(value: Mapping[str, Any]) -> bytes:
+    return named_event(value) + _DONE
 
 
 class Responses:
@@ -44,7 +60,9 @@ class Responses:
         one = f"{PREFIX}/{{id}}"
         return {
             ("POST", PREFIX): self.create,
+            ("GET", PREFIX): self.socket,
             ("POST", f"{PREFIX}/input_tokens"): self.count,
+            ("POST", f"{PREFIX}/compact"): self.compact,
             ("GET", one): self.retrieve,
             ("DELETE", one): self.delete,
             ("GET", f"{one}/input_items"): self.input_items,
@@ -55,13 +73,33 @@ class Responses:
         request=ResponsesRequest,
         answer=RESPONSE,
         chunk=object_of(type=TEXT, sequence_number=COUNT),
+        last=DONE,
     )
     async def create(self, request: Request) -> Response:
         """Answers items."""
-        turn = Turn(self._memory, tenant())
-        framing = Framing("text/event-stream", named_event, error=turn.failure)
-        endpoint = Endpoint(parse_request, turn.plan, framing, ignored_fields)
+        local: Local | None = request.scope.get(LOCAL)
+        thoughts = OPEN_THOUGHTS if VERSION_HEADER in request.headers else OPENAI_THOUGHTS
+        turn = Turn(self._memory, tenant(), local, thoughts)
+        parse: Callable[[Any], ResponsesRequest] = parse_request
+        framing = Framing("text/event-stream", named_event, turn.failure, _last_event, _DONE)
+        if local is not None:
+            parse = partial(parse_message, local)
+            framing = Framing("application/jsonl", line, turn.failure)
+        endpoint = Endpoint(parse, turn.plan, framing, ignored_fields)
         return await self._pipeline.answer(request, endpoint)
+
+    @described(statuses=(101, 426))
+    async def socket(self, request: Request) -> Response:
+        """Opens a WebSocket, whose messages are requests: response.create."""
+        if request.scope.get(OPENED):
+            return Response(status_code=101)
+        raise ApiError(
+            426,
+            "GET /v1/responses opens a WebSocket; it takes the headers Connection: Upgrade and "
+            "Upgrade: websocket. POST asks for a response",
+            code="upgrade_required",
+            headers={"Upgrade": "websocket", "Connection": "upgrade"},
+        )
 
     @described(
         request=CountRequest,
@@ -71,6 +109,22 @@ class Responses:
         """Counts the tokens that items come to, in the model's template."""
         turn = Turn(self._memory, tenant())
         return await self._pipeline.computed(request, parse_count, turn.count)
+
+    @described(
+        request=CompactRequest,
+        answer=object_of(
+            id=TEXT,
+            object=one_of("response.compaction"),
+            created_at=COUNT,
+            output=list_of({"type": "object"}),
+            usage={"type": "object"},
+        ),
+    )
+    async def compact(self, request: Request) -> Response:
+        """Makes a conversation shorter: the model writes a summary, which stands for it."""
+        made = compaction.Compaction(Turn(self._memory, tenant()))
+        endpoint = Endpoint(compaction.parse_compact, made.plan, ignored=compaction.ignored_fields)
+        return await self._pipeline.answer(request, endpoint)
 
     @described(answer=RESPONSE)
     def retrieve(self, request: Request, id: str) -> Response:

@@ -14,6 +14,9 @@ from ...wire.errors import ApiError
 from ...wire.framing import Plain
 from .items import Json, new_id
 
+OPENAI_THOUGHTS = "reasoning_text"  # as all of OpenAI's clients know the events of reasoning
+OPEN_THOUGHTS = "reasoning"  # as the specification of Open Responses has them
+
 
 class ResponseReply:
     """Answers of /v1/responses.
@@ -22,6 +25,7 @@ class ResponseReply:
         head: the response's fields that are known before the answer.
         logprobs: writes tokens with their log probabilities; None: they were not asked for.
         keep: called with the response when it is whole.
+        thoughts: what the events of reasoning are named by.
     """
 
     def __init__(
@@ -29,11 +33,12 @@ class ResponseReply:
         head: Json,
         logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
         keep: Callable[[Json], None],
+        thoughts: str = OPENAI_THOUGHTS,
     ) -> None:
         self._head = head
         self._keep = keep
         self._events = _Events()
-        self._output = _Output(self._events, logprobs)
+        self._output = _Output(self._events, logprobs, thoughts)
         self._cut = False
 
     def opening(self, generation: Generation) -> list[Plain]:
@@ -70,7 +75,7 @@ class ResponseReply:
 
     def _ended(self, generation: Generation) -> Json:
         response = self._response("incomplete" if self._cut else "completed")
-        response["usage"] = _usage(generation.usage)
+        response["usage"] = usage_of(generation.usage)
         if self._cut:
             response["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
@@ -105,10 +110,12 @@ class _Output:
         self,
         events: _Events,
         logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
+        thoughts: str,
     ) -> None:
         self.items: list[Json] = []
         self._events = events
         self._write_logprobs = logprobs
+        self._thoughts = thoughts
         self._open: Json | None = None
         self._pieces: list[str] = []
         self._new_logprobs: list[Json] = []  # of text that comes next
@@ -130,7 +137,7 @@ class _Output:
                 self._begin({"type": "reasoning", "id": new_id("rs"), "summary": []})
                 self._part("added", {"type": "reasoning_text", "text": ""})
             self._pieces.append(part.text)
-            self._event("response.reasoning_text.delta", content_index=0, delta=part.text)
+            self._event(f"response.{self._thoughts}.delta", content_index=0, delta=part.text)
         elif isinstance(part, CallBegin):
             call = {"call_id": part.id, "name": part.name, "arguments": ""}
             self._begin({"type": "function_call", "id": new_id("fc"), **call})
@@ -168,7 +175,7 @@ class _Output:
             self._close_text(text)
         elif self._kind == "reasoning":
             part = {"type": "reasoning_text", "text": text}
-            self._event("response.reasoning_text.done", content_index=0, text=text)
+            self._event(f"response.{self._thoughts}.done", content_index=0, text=text)
             self._part("done", part)
             self._open["content"] = [part]
         else:
@@ -203,7 +210,8 @@ def _text_part(text: str, logprobs: list[Json]) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
 
 
-def _usage(usage: Usage) -> Json:
+def usage_of(usage: Usage) -> Json:
+    """Tokens, as Responses count them."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens,

@@ -46,6 +46,7 @@ class MessageItem(_Shape):
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
     content: Content
+    phase: Literal["commentary", "final_answer"] | None = None  # of an assistant's
 
 
 class CallItem(_Shape):
@@ -73,6 +74,13 @@ class ReasoningItem(_Shape):
     summary: Annotated[_Parts | None, at_most(MAX_PARTS, "parts")] = None
 
 
+class CompactionItem(_Shape):
+    """What an earlier POST /v1/responses/compact made of a conversation."""
+
+    type: Literal["compaction"]
+    encrypted_content: str
+
+
 class ReferenceItem(_Shape):
     """An item of an earlier answer that is kept here."""
 
@@ -96,13 +104,14 @@ def _kind_of(item: Any) -> str:
 
 
 _KINDS = frozenset(
-    {"message", "function_call", "function_call_output", "reasoning", "item_reference"}
+    "message function_call function_call_output reasoning compaction item_reference".split()
 )
 Item = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[CallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[CompactionItem, Tag("compaction")]
     | Annotated[ReferenceItem, Tag("item_reference")]
     | Annotated[OtherItem, Tag("other")],
     Discriminator(_kind_of),
@@ -118,6 +127,12 @@ class Tool(_Shape):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
+
+    def described(self) -> dict[str, Any]:
+        """As a response repeats it: functions with all their fields."""
+        if self.type != "function":
+            return self.model_dump(exclude_unset=True)
+        return self.model_dump() | {"strict": bool(self.strict)}
 
 
 class ToolChoice(_Shape):
@@ -180,6 +195,7 @@ class ResponsesRequest(CountRequest, SamplingFields):
     metadata: Metadata = None
     user: str | None = Field(None, max_length=1024)
     safety_identifier: str | None = Field(None, max_length=1024)
+    prompt_cache_key: str | None = Field(None, max_length=1024)
     background: bool | None = None
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
 
@@ -201,6 +217,16 @@ class ResponsesRequest(CountRequest, SamplingFields):
         return bool(self.top_logprobs) or LOGPROBS in (self.include or ())
 
 
+class CompactRequest(_Shape):
+    """POST /v1/responses/compact: a conversation that is to become shorter."""
+
+    model: str = Field(min_length=1, max_length=1024)
+    input: str | Items | None = None
+    instructions: str | None = None
+    previous_response_id: Id | None = None
+    stream: bool | None = None
+
+
 class ConversationRequest(_Shape):
     """POST /v1/conversations, and to one of them: items begin it, metadata describes it."""
 
@@ -215,4 +241,4 @@ class ItemsRequest(_Shape):
 
 
 # Fields whose neglect would change the answer; each with the values that ask for nothing.
-MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": ()}
+MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": (), "generate": (True,)}

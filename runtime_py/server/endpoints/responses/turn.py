@@ -16,13 +16,15 @@ from ....request.plan import Plan
 from ....request.shapes import not_known, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
-from .items import Json, kept_items, new_id
-from .memory import Memory, encoded_items
-from .reply import ResponseReply
-from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest
+from .items import Json, check_calls, kept_items, new_id
+from .local import Local
+from .memory import KeptResponse, Memory, encoded, encoded_items
+from .reply import OPENAI_THOUGHTS, ResponseReply
+from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolChoice
 from .translate import chat_request
 
 _log = logging.getLogger(__name__)
+_OF_HTTP = {"stream": True, "stream_options": None, "background": False}  # and what asks nothing
 MAX_OUTPUT = 1024  # items of one answer: twice its calls
 
 
@@ -42,6 +44,35 @@ def parse_request(fields: Any) -> ResponsesRequest:
             code="unsupported_parameter",
         )
     return request
+
+
+def parse_message(local: Local, fields: Any) -> ResponsesRequest:
+    """A message of a WebSocket; raises as `parse_request`.
+
+    Args:
+        local: of its connection; it is told what the turn goes on from.
+        fields: of the message.
+    """
+    named = fields if isinstance(fields, dict) else {}
+    previous = named.get("previous_response_id")
+    local.begin(previous if isinstance(previous, str) else None)
+    if named.get("type") != "response.create":
+        raise RequestError(
+            f"The message is of type {str(named.get('type'))[:100]!r}; accepted are objects of "
+            "type 'response.create'",
+            param="type",
+            code="unknown_message",
+        )
+    for name, harmless in _OF_HTTP.items():
+        if named.get(name) not in (None, harmless):
+            raise RequestError(
+                f"{name} belongs to requests over HTTP; over a WebSocket every response is "
+                "streamed, and none runs in the background",
+                param=name,
+                code="unsupported_parameter",
+            )
+    kept = {n: v for n, v in named.items() if n != "type" and n not in _OF_HTTP}
+    return parse_request({**kept, "stream": True})
 
 
 def parse_count(fields: Any) -> CountRequest:
@@ -71,7 +102,8 @@ def ignored_fields(request: ResponsesRequest) -> list[str]:
     """Names of what was sent and has no effect."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
-    return sorted([*not_known(request), *inner, *request.unused])
+    key = ["prompt_cache_key"] if request.prompt_cache_key else []  # all prompts share the cache
+    return sorted([*not_known(request), *inner, *key, *request.unused])
 
 
 class Turn:
@@ -80,38 +112,55 @@ class Turn:
     Args:
         memory: of the server.
         tenant: who asks.
+        local: of the WebSocket that it came over; None: it did not.
+        thoughts: what the events of reasoning are named by.
     """
 
-    def __init__(self, memory: Memory, tenant: str) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        tenant: str,
+        local: Local | None = None,
+        thoughts: str = OPENAI_THOUGHTS,
+    ) -> None:
         self._memory = memory
         self._tenant = tenant
+        self._local = local
+        self._thoughts = thoughts
         self._reply: ResponseReply | None = None
 
     def plan(
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
     ) -> tuple[Plan, ResponseReply]:
         """What the model is asked, and the shapes of the answer."""
-        before, new = self._items(request)
+        before, new = self.items(request)
         chat = chat_request(request, before + new)
         plan, _ = loaded.chat(chat, caller)
         request.note_unused(chat.unused)
         head = _head(request, plan)
         keep = self._keeper(request, before, new)
-        self._reply = ResponseReply(head, _logprobs if plan.logprobs else None, keep)
+        logprobs = _logprobs if plan.logprobs else None
+        self._reply = ResponseReply(head, logprobs, keep, self._thoughts)
         return plan, self._reply
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
         """The tokens that come before an answer."""
-        before, new = self._items(request)
+        before, new = self.items(request)
         prompt = loaded.planner.prompt_of(chat_request(request, before + new), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
         """What is said of an error after the first event."""
+        if self._local:
+            self._local.failed()
         return self._reply.failed(error) if self._reply else error_body(error)
 
-    def _items(self, request: CountRequest) -> tuple[list[Json], list[Json]]:
-        """Items of earlier turns, and those of this one."""
+    def items(self, request: CountRequest) -> tuple[list[Json], list[Json]]:
+        """Items of earlier turns, and those of this one.
+
+        Raises:
+            RequestError: there are none, or one of them cannot be had.
+        """
         before: list[Json] = []
         if request.previous_response_id:
             before = self._context_of(request.previous_response_id)
@@ -125,10 +174,12 @@ class Turn:
                 f"The conversation has {len(before)} items, and takes {MAX_ITEMS}; begin another",
                 param="conversation",
             )
+        check_calls(before + new)
         return before, new
 
     def _context_of(self, id: str) -> list[Json]:
-        kept = self._memory.responses.get((self._tenant, id))
+        kept = self._local.get(id) if self._local else None
+        kept = kept or self._memory.responses.get((self._tenant, id))
         if kept is None:
             raise RequestError(
                 f"There is no response {id!r} here to go on from: it was never kept, was deleted, "
@@ -143,8 +194,9 @@ class Turn:
     ) -> Callable[[Json], None]:
         """What keeps the answer when it is whole; the long part of it is done here, on a thread."""
         stored, conversation = request.store is not False, request.conversation_id
-        known = encoded_items(before) if stored else ()
-        asked = encoded_items(new) if stored or conversation else ()
+        local = None if stored else self._local
+        known = encoded_items(before) if stored or local else ()
+        asked = encoded_items(new) if stored or local or conversation else ()
 
         def keep(response: Json) -> None:
             if conversation:
@@ -155,6 +207,8 @@ class Turn:
                     _log.warning("%s was not kept: %s", response["id"], e)
             if stored:
                 self._memory.keep(self._tenant, response, known + asked)
+            if local:
+                local.keep(response["id"], KeptResponse(encoded(response), known + asked))
 
         return keep
 
@@ -177,6 +231,7 @@ def _head(request: ResponsesRequest, plan: Plan) -> Json:
         "background": False,
         "conversation": {"id": conversation} if conversation else None,
         "error": None,
+        "frequency_penalty": params.frequency_penalty,
         "incomplete_details": None,
         "instructions": request.instructions,
         "max_output_tokens": request.max_output_tokens,
@@ -185,15 +240,17 @@ def _head(request: ResponsesRequest, plan: Plan) -> Json:
         "model": request.model,
         "output": [],
         "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "presence_penalty": params.presence_penalty,
         "previous_response_id": request.previous_response_id,
+        "prompt_cache_key": request.prompt_cache_key,
         "reasoning": {"effort": effort, "summary": None},
         "safety_identifier": request.safety_identifier,
         "service_tier": "default",
         "store": request.store is not False,
         "temperature": params.temperature,
-        "text": {"format": (request.text and request.text.format) or {"type": "text"}},
-        "tool_choice": _shown(request.tool_choice) or "auto",
-        "tools": [_shown(tool) for tool in request.tools or ()],
+        "text": {"format": _format(request)},
+        "tool_choice": _choice(request),
+        "tools": [tool.described() for tool in request.tools or ()],
         "top_logprobs": request.top_logprobs or 0,
         "top_p": params.top_p,
         "truncation": "disabled",
@@ -202,5 +259,17 @@ def _head(request: ResponsesRequest, plan: Plan) -> Json:
     }
 
 
-def _shown(value: Any) -> Any:
-    return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else value
+def _format(request: ResponsesRequest) -> Json:
+    """What the text is held to; a schema always is."""
+    asked = (request.text and request.text.format) or {"type": "text"}
+    if asked.get("type") != "json_schema":
+        return asked
+    return {"name": "answer", "description": None, **asked, "strict": True}
+
+
+def _choice(request: ResponsesRequest) -> Any:
+    choice = request.tool_choice
+    if not isinstance(choice, ToolChoice):
+        return choice or "auto"
+    shown = choice.model_dump(exclude_unset=True)
+    return {"mode": "auto", **shown} if choice.type == "allowed_tools" else shown

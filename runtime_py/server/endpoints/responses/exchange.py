@@ -1,0 +1,98 @@
+"""A request that a WebSocket stands for, served by the application as any other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.types import Message, Scope, Send
+
+_OF_HANDSHAKE = frozenset(  # what it says of itself alone
+    b"connection upgrade content-type content-length transfer-encoding x-request-id".split()
+)
+_TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}  # of an error's headers
+
+
+class Exchange:
+    """A request that a message stands for, and what becomes of it.
+
+    Args:
+        body: of the request.
+        tell: called with each event of a stream; None: it is answered whole.
+
+    Attributes:
+        gone: set when nobody hears the answer any more.
+        status: of the answer; 0 before.
+    """
+
+    def __init__(self, body: bytes, tell: Callable[[bytes], Awaitable[None]] | None = None) -> None:
+        self._body: bytes | None = body
+        self._tell = tell
+        self._answer = b""
+        self.gone = asyncio.Event()
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    async def receive(self) -> Message:
+        """The body, and then the client's disconnect."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Pass on the events of a stream, which are lines; keep what is no stream."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], list(message["headers"])
+            return
+        body: bytes = message.get("body", b"")
+        if self._tell is None or self.status != 200:
+            self._answer += body
+            return
+        for line in body.splitlines():
+            await self._tell(line)
+
+    @property
+    def answer(self) -> bytes:
+        """The body, if it is no stream."""
+        return self._answer
+
+    def envelope(self) -> dict[str, Any]:
+        """The event that says why there is no response."""
+        try:
+            error = json.loads(self._answer)["error"]
+        except (ValueError, LookupError, TypeError):
+            error = {"type": "server_error", "message": "The request was not answered"}
+        headers = {_TOLD[n]: v.decode() for n, v in self.headers if n in _TOLD}
+        code = error.get("code") or error["type"]
+        return {
+            "type": "error",
+            "status": self.status or 500,
+            "error": {**error, "code": code, "headers": headers},
+        }
+
+
+def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
+    """The scope of a request that comes over a socket: what its handshake said, and no more."""
+    headers = [(n, v) for n, v in scope["headers"] if not n.startswith(b"sec-websocket-")]
+    if method == "POST":
+        headers = [(n, v) for n, v in headers if n not in _OF_HANDSHAKE]
+        headers.append((b"content-type", b"application/json"))
+    made = {name: v for name, v in scope.items() if name not in ("subprotocols", "extensions")}
+    scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+    made |= {"type": "http", "scheme": scheme, "method": method, "headers": headers, **extra}
+    made.setdefault("state", {})
+    return made
+
+
+async def reject(scope: Scope, send: Send, asked: Exchange) -> None:
+    """Answer a handshake with what the request was answered with."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    kind = "websocket.http.response"
+    await send({"type": f"{kind}.start", "status": asked.status, "headers": asked.headers})
+    await send({"type": f"{kind}.body", "body": asked.answer, "more_body": False})

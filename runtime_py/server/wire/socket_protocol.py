@@ -1,0 +1,169 @@
+"""Uvicorn's WebSocket with what strangers' connections need: limits, and errors in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import wsproto
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+from wsproto import events
+from wsproto.connection import ConnectionState
+
+from .errors import ApiError, body
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
+    from .http_protocol import ServerConfig
+
+PATHS = frozenset({"/v1/responses"})  # where an upgrade is heeded
+_EVENTS = 256  # handled at once: a frame of one byte costs as much as one of 64 KiB
+UNREAD = 8  # times the largest message: bytes of all messages that are not whole yet
+_SHUTDOWN_SECONDS = 1.0  # that a connection has for its last words when the server ends
+_TRY_LATER, _TOO_BIG, _POLICY = 1013, 1009, 1008  # codes that a connection is closed with
+_log = logging.getLogger(__name__)
+
+
+class _Connection(wsproto.WSConnection):
+    """Gives out some events at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(wsproto.ConnectionType.SERVER)
+        self.given = 0
+
+    def events(self) -> Iterator[events.Event]:  # type: ignore[override] # what is left is kept
+        self.given = 0
+        for event in islice(super().events(), _EVENTS):
+            self.given += 1
+            yield event
+
+
+class SocketProtocol(WSProtocol):
+    """One connection, after its handshake's headers were read."""
+
+    config: ServerConfig
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn: _Connection = _Connection()
+        self.logger = _log  # uvicorn's lines say what the request log says
+        self._limits = config.limits
+        self._unread = 0  # bytes of a message that is not whole
+        self._slow: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when nothing but the client is waited for; None while it is served."""
+        state = getattr(self, "scope", {}).get("state", {})
+        found: float | None = state.get("idle_since")
+        return found
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers, and what came."""
+        self._read_whole()
+        self.resume_writing()
+        self.connections.add(self)  # uvicorn's removes it, and it may have made room for others
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Handle some events; the others' turn comes before the rest of a long list."""
+        if self.transport.is_closing():
+            return
+        super().handle_events()
+        if self.conn.given == _EVENTS:
+            self.transport.pause_reading()
+            self.loop.call_soon(self._handle_rest)
+
+    def _handle_rest(self) -> None:
+        if self.transport.is_closing():
+            return
+        if not self.read_paused:
+            self.transport.resume_reading()
+        self.handle_events()
+
+    def handle_message(self, event: events.TextMessage | events.BytesMessage) -> None:
+        """Take a piece of a message, if there is room for it."""
+        data = event.data
+        size = len(data.encode()) if isinstance(data, str) else len(data)
+        self._unread += size
+        self.config.unread += size
+        most = self.config.ws_max_size
+        if self._unread > most:
+            text = f"The message has more than {most} bytes, which is all that are accepted"
+            self.refuse(ApiError(413, text, code="request_too_large"), _TOO_BIG)
+        elif self.config.unread > UNREAD * most:
+            text = "Too many large messages at once; try again in a moment"
+            self.refuse(ApiError(429, text, code="queue_full"), _TRY_LATER)
+        else:
+            super().handle_message(event)
+            if event.message_finished:
+                self._read_whole()
+            elif self._slow is None:
+                self._slow = self.loop.call_later(self._limits.body_seconds, self._too_slow)
+
+    def handle_close(self, event: events.CloseConnection) -> None:
+        """The client closes; or, as wsproto tells of it, what came is no WebSocket's."""
+        if self.conn.state is ConnectionState.OPEN and not self.close_sent:
+            text = f"This is no WebSocket message: {event.reason or 'its frame is damaged'}"
+            self.refuse(ApiError(400, text, code="invalid_websocket"), event.code)
+        else:
+            super().handle_close(event)
+
+    def _read_whole(self) -> None:
+        self.config.unread -= self._unread
+        self._unread = 0
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+    def _too_slow(self) -> None:
+        text = f"The message took more than {self._limits.body_seconds:g} s"
+        self.refuse(ApiError(408, text, code="too_slow"), _POLICY)
+
+    def refuse(self, error: ApiError, code: int) -> None:
+        """Say why, and close."""
+        self._read_whole()
+        self.stop_keepalive()
+        if self.close_sent or self.transport.is_closing():
+            return
+        said = {"type": "error", "status": error.status_code, **body(error)}
+        self.transport.write(self.conn.send(events.Message(data=json.dumps(said))))
+        self.transport.write(self.conn.send(events.CloseConnection(code=code)))
+        self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code})
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        """The client does not read: wait, but not for ever."""
+        super().pause_writing()
+        if self._write_timer is None:
+            seconds = self._limits.write_seconds
+            self._write_timer = self.loop.call_later(seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """The server ends: the application says so, and closes."""
+        if not self.handshake_complete or self.close_sent:
+            super().shutdown()
+            return
+        self.stop_keepalive()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": 1012})
+        self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
