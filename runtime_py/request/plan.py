@@ -54,6 +54,7 @@ class Plan:
     parser: Callable[[], Parser] = PlainParser  # of each choice
     visible: frozenset[int] = frozenset()  # special tokens that the parser sees by their names
     show_reasoning: bool = True
+    may_call: bool = False  # there are tools
     forced: bool = False  # one tool was asked for by name
 
 
@@ -102,6 +103,7 @@ class Planner:
             parser=talk.parser(text),
             visible=talk.visible,
             show_reasoning=request.include_reasoning is not False,
+            may_call=talk.may_call,
             forced=talk.forced,
         )
 

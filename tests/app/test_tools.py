@@ -18,7 +18,7 @@ from ..runtime.tools.test_reading import TOOLS, parser_of
 from ..runtime.tools.written import WRITTEN, Written
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
-from .tool_cases import CHATS, REFUSED, WORDS, row
+from .tool_cases import CALL, CHATS, REFUSED, TWO, WORDS, row
 from .tool_models import SPECIAL, ScriptedModel
 
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
@@ -245,8 +245,9 @@ def test_chats_are_pythons_byte_for_byte(cpp, case):
         both.model.close()
 
 
-def test_streams_of_calls(cpp):
-    both = Both(cpp, row("<think>so</think>\nI look. " + CHATS[0]["said"]))
+@pytest.mark.parametrize("words", [[], [CALL], [CALL[:-30], CALL[-30:]]], ids=len)
+def test_streams_of_calls(cpp, words):
+    both = Both(cpp, row(f"<think>so</think>\nI look. {TWO}", Words=words, logprobs=True))
     try:
         wanted = [c.model_dump() for c in both.python(stream=True)]
     finally:

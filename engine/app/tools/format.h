@@ -24,6 +24,7 @@ class Tools {
   void add(std::string name, Value schema) {
     schemas_.emplace_back(std::move(name), std::move(schema));
   }
+  bool empty() const { return schemas_.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // The types that an argument may have; none if that is not said.
   Texts kinds(std::string_view name, std::string_view argument) const;
