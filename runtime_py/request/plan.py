@@ -100,7 +100,7 @@ class Planner:
         plan = self._plan(request, [prompt], params, wanted, "messages", continues=continues)
         return replace(
             plan,
-            parser=talk.parser(text),
+            parser=talk.parser(text, held=constraint is not None),
             visible=talk.visible,
             show_reasoning=request.include_reasoning is not False,
             may_call=talk.may_call,

@@ -112,12 +112,17 @@ class Talk:
             return ""
         return str(self.messages[-1].get("content") or "")
 
-    def parser(self, prompt: str) -> Callable[[], Parser]:
-        """Makes the parser of a choice, whose prompt has this text."""
+    def parser(self, prompt: str, *, held: bool) -> Callable[[], Parser]:
+        """Makes the parser of a choice.
+
+        Args:
+            prompt: its text.
+            held: whether the output is held to a grammar.
+        """
         if self._family is None and self._thoughts is None:
             return PlainParser
         opened = self._opened(self._thoughts, prompt)
-        tools = Tools({f.name: f.schema_of_arguments for f in self._functions})
+        tools = Tools({f.name: f.schema_of_arguments for f in self._functions}, held)
         most = None if self._several else 1
         return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
 

@@ -14,7 +14,8 @@ from wherry.runtime.request.errors import RequestError
 from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
 from wherry.runtime.tools.python_text import _of_word
 
-from ..runtime.tools.test_reading import TOOLS, parser_of
+from ..runtime.tools.slips import SLIPS
+from ..runtime.tools.test_reading import TOOLS, parser_of, slipped
 from ..runtime.tools.written import WRITTEN, Written
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
@@ -92,6 +93,14 @@ def test_what_models_write(cpp, w):
         check(cpp, w, cut(rng, w.output, 5))
         check(cpp, w, [w.output[: rng.randrange(len(w.output))]])
         check(cpp, w, ["Well: {1} [2] <3> ```\n \n", *cut(rng, w.output, 9), " so\n"])
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda s: f"{s.family}, {s.what}")
+def test_slips(cpp, slip):
+    rng, w = random.Random(slip.what), slipped(slip)
+    for pieces in ([w.output], list(w.output), cut(rng, w.output, 4), cut(rng, w.output, 9)):
+        check(cpp, w, pieces)
+    check_damaged(cpp, w, 0, 4)
 
 
 def check_damaged(cpp: Program, w: Written, seed: int, times: int) -> None:

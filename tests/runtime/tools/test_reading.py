@@ -14,6 +14,7 @@ from wherry.runtime.tools.format import Tools
 from wherry.runtime.tools.parser import OutputParser
 from wherry.runtime.tools.reasoning import thoughts_of
 
+from .slips import SLIPS, Slip, found
 from .written import WRITTEN, Written
 
 WEATHER = {
@@ -226,7 +227,7 @@ def test_junk(family):
         assert begun == ended == list(range(len(begun))), output
         if not begun and not named(family).channels:
             shown = "".join(getattr(p, "text", "") for p in whole)
-            for mark in ("<think>", "</think>"):
+            for mark in ("<think>", "</think>", *form.silent):
                 output, shown = output.replace(mark, ""), shown.replace(mark, "")
             assert "".join(shown.split()) == "".join(output.split())
 
@@ -335,6 +336,45 @@ def test_odd_calls(family, output, arguments):
         assert json.loads(message.calls[0].arguments) == found
     else:
         assert json.loads(message.calls[0].arguments) == {"a": None, "b": {"c": [True, "}"]}}
+
+
+def slipped(slip: Slip) -> Written:
+    """A row as an output of a model, which thinks where its row says so."""
+    marks = ("<think>", "</think>") if "<think>" in slip.prompt + slip.output else ()
+    return Written(slip.what, slip.family, marks, slip.prompt, slip.output)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda s: f"{s.family}, {s.what}")
+def test_slips(slip):
+    w = slipped(slip)
+    parser = parser_of(w)
+    message = message_of([*parser.push(w.output), *parser.finish()])
+    assert found(message) == (slip.text, slip.reasoning, list(slip.calls))
+    assert tuple(c.id for c in message.calls) == slip.ids or not slip.ids
+    whole = read(w)
+    assert read(w, list(w.output)) == whole
+    rng = random.Random(slip.what)
+    for _ in range(5):
+        cuts = sorted(rng.sample(range(len(w.output)), 4))
+        assert read(w, [w.output[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]) == (
+            whole
+        )
+
+
+def test_what_a_grammar_holds_is_read_as_it_says():
+    """No call counts that the grammar did not hold to a schema."""
+    held = Tools(TOOLS.schemas, held=True)
+    think = thoughts_of("</think>")
+    amid = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+    for family, thoughts, output in (
+        ("hermes", think, f"Hm. {amid}"),
+        ("llama", None, 'So {"name": "now", "parameters": {}}'),
+    ):
+        for tools, count in ((held, 0), (TOOLS, 1)):
+            parser = OutputParser(named(family), tools, thoughts, opened=thoughts is not None)
+            message = message_of([*parser.push(output), *parser.finish()])
+            assert len(message.calls) == count
+            assert count or message.reasoning + message.text == output
 
 
 def test_several_of_llama():
