@@ -130,6 +130,8 @@ CHATS = [
     row("<think>\nI see.\n</think>\n\nYes.", tools=None, include_reasoning=False),
     row("<think>\nI see.\n</think>\n\nYes.", tools=None, reasoning_format="none"),
     row("<think>\nI see.\n</think>\n\n" + CALL, separate_reasoning=False),
+    row("<think>\nI look. " + CALL + "\n</think> So."),  # a call ends reasoning
+    row(f"I look. {CALL} So."),
     row("I see.</think>Yes.", tools=None, reasoning_effort="high"),
     row("I see.</think>Yes.", tools=None, enable_thinking=True),
     row("I see.</think>Yes.", tools=None, reasoning_effort="none"),

@@ -37,7 +37,7 @@ class Markup(Format):
         pad: what stands around a value, and is no part of it.
         line: what stands after `outer`, `named` and `ended`.
         typed: an attribute of `keyed` that says whether the value is a string.
-        unclosed: what a value ends before that was not closed.
+        unclosed: what a value ends before that was not closed, unless a grammar sees to it.
         wrappers: names of an argument that may be an object of all arguments, where the tool has
             no argument of this name and it is the only one.
     """
@@ -132,7 +132,8 @@ class Markup(Format):
             kinds = tools.kinds(name, key)
             if 'string="' in attributes:
                 kinds = ("string",) if 'string="true"' in attributes else ("object",)
-            if not (yield from self._value(s, out.arguments, kinds)):
+            ends = (self.ended, *(() if tools.held else self.unclosed))
+            if not (yield from self._value(s, out.arguments, kinds, ends)):
                 out.end(whole=False)
                 return
         closing = self.call_end or self.outer_end
@@ -176,31 +177,27 @@ class Markup(Format):
         out.end()
         return True
 
-    def _value(self, s: Scanner, emit: Emit, kinds: Sequence[str]) -> Steps[bool]:
+    def _value(
+        self, s: Scanner, emit: Emit, kinds: Sequence[str], ends: tuple[str, ...]
+    ) -> Steps[bool]:
         """Hand on a value as JSON; whether it came to its end."""
         if self.pad:
             yield from s.accept(self.pad)
         if tuple(kinds) == ("string",):
             emit('"')
             held = _Held(emit, self.pad)
-            found = yield from self._up_to_end(s, held.push)
+            found = yield from _up_to_end(s, held.push, ends)
             if found:
                 emit('"')
             else:
                 held.flush()
             return found
         pieces: list[str] = []
-        found = yield from self._up_to_end(s, pieces.append)
+        found = yield from _up_to_end(s, pieces.append, ends)
         text = "".join(pieces)
         if found:
             emit(_as_json(text.removesuffix(self.pad) if self.pad else text, kinds))
         return found
-
-    def _up_to_end(self, s: Scanner, emit: Emit) -> Steps[bool]:
-        found = yield from s.until((self.ended, *self.unclosed), emit)
-        if found in self.unclosed:
-            s.at -= len(found)
-        return bool(found)
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """See Format."""
@@ -231,6 +228,14 @@ class Markup(Format):
             one = f"{head} {inner} {lark.text(self.line)}"
             made.append(one if key in required else f"({one})?")
         return " ".join(made)
+
+
+def _up_to_end(s: Scanner, emit: Emit, ends: tuple[str, ...]) -> Steps[bool]:
+    """Hand on text up to one of these, of which only the first is taken; whether there is one."""
+    found = yield from s.until(ends, emit)
+    if found != ends[0]:
+        s.at -= len(found)
+    return bool(found)
 
 
 def _nothing() -> Steps[str]:

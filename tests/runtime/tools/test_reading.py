@@ -27,14 +27,15 @@ WEATHER = {
     "required": ["city"],
 }
 TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
+HELD = Tools(TOOLS.schemas, held=True)
 ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
 
-def parser_of(w: Written, **options) -> OutputParser:
+def parser_of(w: Written, tools: Tools = TOOLS, **options) -> OutputParser:
     thoughts = thoughts_of("\n".join(w.signs))
     opened = thoughts is not None and thoughts.opened(w.prompt)
-    return OutputParser(named(w.family), TOOLS, thoughts, opened=opened, **options)
+    return OutputParser(named(w.family), tools, thoughts, opened=opened, **options)
 
 
 def read(w: Written, pieces=None, **options):
@@ -363,18 +364,22 @@ def test_slips(slip):
 
 def test_what_a_grammar_holds_is_read_as_it_says():
     """No call counts that the grammar did not hold to a schema."""
-    held = Tools(TOOLS.schemas, held=True)
     think = thoughts_of("</think>")
     amid = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
     for family, thoughts, output in (
         ("hermes", think, f"Hm. {amid}"),
         ("llama", None, 'So {"name": "now", "parameters": {}}'),
     ):
-        for tools, count in ((held, 0), (TOOLS, 1)):
+        for tools, count in ((HELD, 0), (TOOLS, 1)):
             parser = OutputParser(named(family), tools, thoughts, opened=thoughts is not None)
             message = message_of([*parser.push(output), *parser.finish()])
             assert len(message.calls) == count
             assert count or message.reasoning + message.text == output
+    value = "a\n<parameter=days>\n3"
+    call = f"<function=get_weather>\n<parameter=city>\n{value}\n</parameter>\n</function>"
+    parser = OutputParser(named("qwen-coder"), HELD)
+    (found,) = message_of([*parser.push(call), *parser.finish()]).calls
+    assert json.loads(found.arguments) == {"city": value}
 
 
 def test_several_of_llama():

@@ -99,7 +99,7 @@ struct Markup : Format {
   std::string pad;                     // stands around a value, and is no part of it
   std::string line = "\n";             // stands after `outer`, `named` and `ended`
   bool typed = false;                  // an attribute of `keyed` says whether the value is a string
-  Texts unclosed;                      // what a value ends before that was not closed
+  Texts unclosed;  // what a value ends before that was not closed, unless a grammar sees to it
   // Names of an argument that may be an object of all arguments, where the tool has no argument of
   // this name and it is the only one.
   Texts wrappers;
@@ -115,8 +115,7 @@ struct Markup : Format {
   void arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
   std::string behind_key(Scanner& s) const;
   bool wrapped(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
-  bool up_to_end(Scanner& s, const Emit& emit) const;
-  bool value(Scanner& s, const Emit& emit, const Texts& kinds) const;
+  bool value(Scanner& s, const Emit& emit, const Texts& kinds, const Texts& ends) const;
   std::string elements(Rules& rules, const CallRule& call) const;
 };
 

@@ -178,7 +178,9 @@ void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::s
       types = {attributes.find("string=\"true\"") != attributes.npos ? "string" : "object"};
     }
     out.arguments((first ? "" : ", ") + json_string(argument) + ": ");
-    if (!value(s, out.to_arguments(), types)) return out.end(false);
+    Texts ends = {ended};
+    if (!tools.held) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
+    if (!value(s, out.to_arguments(), types, ends)) return out.end(false);
   }
   const std::string& closing = call_end.empty() ? outer_end : call_end;
   const bool closed = call_end.empty() ? s.comes(closing) : s.accept(closing);
@@ -193,21 +195,20 @@ void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::s
   out.end();
 }
 
-bool Markup::up_to_end(Scanner& s, const Emit& emit) const {
-  Texts ends = unclosed;
-  ends.insert(ends.begin(), ended);
+// Hands on text up to one of these, of which only the first is taken; whether there is one.
+static bool up_to_end(Scanner& s, const Emit& emit, const Texts& ends) {
   const std::optional<size_t> found = s.until(ends, emit);
   if (found && *found > 0) s.at -= ends[*found].size();
   return found.has_value();
 }
 
 // Hands on a value as JSON; whether it came to its end.
-bool Markup::value(Scanner& s, const Emit& emit, const Texts& types) const {
+bool Markup::value(Scanner& s, const Emit& emit, const Texts& types, const Texts& ends) const {
   if (!pad.empty()) s.accept(pad);
   if (types == Texts{"string"}) {
     emit("\"");
     Held held(emit, pad);
-    const bool found = up_to_end(s, [&](std::string_view text) { held.push(text); });
+    const bool found = up_to_end(s, [&](std::string_view text) { held.push(text); }, ends);
     if (found) {
       emit("\"");
     } else {
@@ -216,7 +217,7 @@ bool Markup::value(Scanner& s, const Emit& emit, const Texts& types) const {
     return found;
   }
   std::string text;
-  if (!up_to_end(s, [&](std::string_view piece) { text += piece; })) return false;
+  if (!up_to_end(s, [&](std::string_view piece) { text += piece; }, ends)) return false;
   if (!pad.empty() && ends_with(text, pad)) text.resize(text.size() - pad.size());
   emit(as_json(text, types));
   return true;
