@@ -206,7 +206,7 @@ FAMILIES = (
     Family(
         "phi",
         ("<|tool_call|>", "<|/tool_call|>"),
-        Tagged(("<|tool_call|>",), "<|/tool_call|>", listed=True),
+        Tagged(("<|tool_call|>", "functools"), "<|/tool_call|>", listed=True),
     ),
     Family("granite", ("<|tool_call|>",), Tagged(("<|tool_call|>", "<tool_call>"), listed=True)),
     Family("functools", ("functools[",), Tagged(("functools",), listed=True)),

@@ -216,7 +216,7 @@ std::vector<Family> last_rows() {
   return {
       {"phi",
        {"<|tool_call|>", "<|/tool_call|>"},
-       tagged({"<|tool_call|>"}, "<|/tool_call|>", true),
+       tagged({"<|tool_call|>", "functools"}, "<|/tool_call|>", true),
        {}},
       {"granite", {"<|tool_call|>"}, tagged({"<|tool_call|>", "<tool_call>"}, "", true), {}},
       {"functools", {"functools["}, tagged({"functools"}, "", true), {}},

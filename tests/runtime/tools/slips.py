@@ -10,8 +10,7 @@ otherwise than vLLM's on purpose:
 | words after calls | some readers drop them, some join them by a line break | kept, with the space that was there | nothing that a model says is lost |
 | arguments that are no JSON | the call is text, or is dropped | a call; the arguments are as the model wrote them | they have streamed, and OpenAI's are so |
 | a call that cannot be read among others | dropped | text, or a call with what there is | nothing is lost, and nobody has to look into a log |
-| a call of a tool that nobody offered, behind a mark | a call | a call | the client says so to the model |
-| the same without a mark | a call | text | it is an example, or an answer in JSON |
+| JSON without a mark that names a tool which nobody offered | a call | text | it is an example, or an answer in JSON |
 | Kimi's header with a number and no name | the tool is inferred from its arguments | a call of a tool of that name | nothing is guessed |
 | Gemma's `call:f{...}` without its mark, `<call>f{...}`, `<turn|>` as the end of a call | a call; the end | text, but for the end, which ends the answer | `call:` is a word, too |
 | DeepSeek's `string="true"` beside a schema that says integer | the schema is believed | the model is | it says what it has written |
@@ -256,6 +255,13 @@ SLIPS = [
         "I look.\n\nSo.",
     ),
     Slip("another fence", "json", '```json\n{"a": 1}\n```', [], '```json\n{"a": 1}\n```'),
+    Slip(
+        "another mark than the template's",
+        "phi",
+        'functools[{"name": "now", "arguments": {}}] by functools.cache',
+        [NOW],
+        "by functools.cache",
+    ),
     # DeepSeek's arguments in one
     Slip(
         "a wrapper",
