@@ -1,7 +1,7 @@
 // Chats whose model says what it is told to: a JSON object a line in, one a line out. For tests.
 //
 //   {"read": {"family": name, "tools": {name: schema}, "marks": a template's text, "opened": bool,
-//             "most": count or null}, "pieces": [text, ...]}
+//             "most": count or null, "held": bool}, "pieces": [text, ...]}
 //   -> {"parts": a list for each piece, and one for the end; "done": whether after each}
 //   {"family": a template's text} -> {"family": name, "example": text}
 //   {"number": word} -> {"number": text or null}
@@ -59,6 +59,7 @@ Value read(const Fields& asked, const Value& pieces) {
   }
   reading.thoughts = thoughts_of(asked.text("marks"));
   reading.opened = asked.truth("opened");
+  reading.tools.held = asked.truth("held");
   if (const auto most = asked.integer("most")) reading.most = static_cast<size_t>(*most);
   OutputParser parser(reading);
   Values parts, done;

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from .delta import Delta, LoggedToken, PromptToken
 from .generation import Generation
-from .parts import CallArguments, CallBegin, Part, Reasoning, Text, message_of
+from .parts import CallArguments, CallBegin, Part, Reasoning, Text, joined, message_of
 from .shapes import (
     ChatChoice,
     ChatChunkChoice,
@@ -45,26 +45,30 @@ class ChatReply(_Common):
         model: what they call it.
         logprobs: whether they were asked for.
         forced: one tool was asked for by name. Then OpenAI's answer ends with "stop".
+        tools: tools may be called. Then the content may be null, and no stream says that it is "".
     """
 
-    def __init__(self, model: str, *, logprobs: bool, forced: bool = False) -> None:
+    def __init__(
+        self, model: str, *, logprobs: bool, forced: bool = False, tools: bool = False
+    ) -> None:
         super().__init__(model, "chatcmpl")
         self._wants_logprobs = logprobs
         self._forced = forced
+        self._nothing = None if tools else ""
 
     def _chunk(self, *choices: ChatChunkChoice) -> ChatCompletionChunk:
         return ChatCompletionChunk(self._id, self._created, self._model, list(choices))
 
     def opening(self, generation: Generation) -> list[ChatCompletionChunk]:
         """See Reply: each choice's role."""
-        role = ChatDelta(role="assistant", content="")
+        role = ChatDelta(role="assistant", content=self._nothing)
         return [self._chunk(ChatChunkChoice(job.index, role)) for job in generation.plan.jobs]
 
     def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
         """See Reply."""
-        added = _chat_delta(delta.parts)
+        added = _chat_delta(joined(delta.parts))
         if not delta.parts and not delta.finish:  # logprobs alone
-            added.content = ""
+            added.content = self._nothing
         logprobs = self._logprobs(delta.logprobs) if delta.logprobs else None
         finish = self._finish(delta.finish)
         return [self._chunk(ChatChunkChoice(delta.index, added, finish, logprobs))]
@@ -169,13 +173,21 @@ def _chat_delta(parts: Iterable[Part]) -> ChatDelta:
         elif isinstance(part, Reasoning):
             made.reasoning_content = (made.reasoning_content or "") + part.text
             made.reasoning = made.reasoning_content
-        elif isinstance(part, CallBegin):
-            call = ToolCallDelta(part.index, FunctionCallDelta(part.name), part.id, "function")
-            made.tool_calls = [*(made.tool_calls or ()), call]
-        elif isinstance(part, CallArguments):
-            added = ToolCallDelta(part.index, FunctionCallDelta(arguments=part.text))
-            made.tool_calls = [*(made.tool_calls or ()), added]
+        elif isinstance(part, (CallBegin, CallArguments)):
+            made.tool_calls = made.tool_calls or []
+            _add_call(made.tool_calls, part)
     return made
+
+
+def _add_call(calls: list[ToolCallDelta], part: CallBegin | CallArguments) -> None:
+    """Clients take one entry a call from a chunk: its name and arguments that follow are one."""
+    if isinstance(part, CallBegin):
+        name = FunctionCallDelta(part.name)
+        calls.append(ToolCallDelta(part.index, name, part.id, "function"))
+    elif calls and calls[-1].index == part.index:
+        calls[-1].function.arguments += part.text
+    else:
+        calls.append(ToolCallDelta(part.index, FunctionCallDelta(arguments=part.text)))
 
 
 def _chat_message(parts: Iterable[Part]) -> ChatMessage:

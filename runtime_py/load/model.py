@@ -160,7 +160,9 @@ class LoadedModel:
         self.dispatcher.check_room(request.n or 1)
         plan = self.planner.chat(request, caller or Caller())
         name = request.model or self.name
-        return plan, ChatReply(name, logprobs=plan.logprobs, forced=plan.forced)
+        return plan, ChatReply(
+            name, logprobs=plan.logprobs, forced=plan.forced, tools=plan.may_call
+        )
 
     def completion(
         self, request: CompletionRequest, caller: Caller | None = None

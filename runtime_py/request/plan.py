@@ -54,6 +54,7 @@ class Plan:
     parser: Callable[[], Parser] = PlainParser  # of each choice
     visible: frozenset[int] = frozenset()  # special tokens that the parser sees by their names
     show_reasoning: bool = True
+    may_call: bool = False  # there are tools
     forced: bool = False  # one tool was asked for by name
 
 
@@ -99,9 +100,10 @@ class Planner:
         plan = self._plan(request, [prompt], params, wanted, "messages", continues=continues)
         return replace(
             plan,
-            parser=talk.parser(text),
+            parser=talk.parser(text, held=constraint is not None),
             visible=talk.visible,
             show_reasoning=request.include_reasoning is not False,
+            may_call=talk.may_call,
             forced=talk.forced,
         )
 

@@ -74,9 +74,11 @@ def _dsml(outer: str) -> Markup:
         ended="</｜DSML｜parameter>",
         several=True,
         typed=True,
+        wrappers=("arguments", "input"),
     )
 
 
+_OBJECT = ('{"name":', '{ "name":', '{"type": "function",', '[{"name":')
 _COHERE = CallObject(("tool_name",), ("parameters",))
 GENERIC = Family(
     "json",
@@ -84,6 +86,10 @@ GENERIC = Family(
     Bare(
         ("<tool_call>",),
         (("```json", "```"), ("```tool_code", "```"), ("```", "```")),
+        amid=(
+            *_OBJECT,
+            *(f"{fence}\n{begin}" for fence in ("```json", "```") for begin in _OBJECT),
+        ),
         middle='", "arguments": ',
     ),
 )
@@ -184,7 +190,12 @@ FAMILIES = (
     Family(
         "qwen-coder",
         ("<tool_call>", "<function=", "<parameter="),
-        Markup("<tool_call>", "</tool_call>", pad="\n"),
+        Markup(
+            "<tool_call>",
+            "</tool_call>",
+            pad="\n",
+            unclosed=("\n<parameter=", "\n</function>"),
+        ),
     ),
     Family(
         "function-tags",
@@ -195,13 +206,21 @@ FAMILIES = (
     Family(
         "phi",
         ("<|tool_call|>", "<|/tool_call|>"),
-        Tagged(("<|tool_call|>",), "<|/tool_call|>", listed=True),
+        Tagged(("<|tool_call|>", "functools"), "<|/tool_call|>", listed=True),
     ),
     Family("granite", ("<|tool_call|>",), Tagged(("<|tool_call|>", "<tool_call>"), listed=True)),
     Family("functools", ("functools[",), Tagged(("functools",), listed=True)),
     Family("nemotron", ("<TOOLCALL>",), Tagged(("<TOOLCALL>",), "</TOOLCALL>", listed=True)),
     Family("apriel", ("<tool_calls>",), Tagged(("<tool_calls>",), "</tool_calls>", listed=True)),
     Family("gigachat", ("<|function_call|>",), Tagged(("<|function_call|>",))),
+    Family(
+        "gigachat-3",
+        ("function call", "<|role_sep|>"),
+        Tagged(
+            ("<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n"),
+            silent=("<|message_sep|>", "<|role_sep|>"),
+        ),
+    ),
     Family("hermes", ("<tool_call>",), _HERMES),
     Family("lfm2", ("<|tool_call_start|>",), _LFM),
     Family("lfm2", ("<|tool_list_start|>",), _LFM),
@@ -215,10 +234,12 @@ FAMILIES = (
     Family(
         "llama",
         ("<|python_tag|>",),
-        Bare(("<|python_tag|>",)),
+        Bare(("<|python_tag|>",), amid=_OBJECT),
         stops=("<|eom_id|>",),
     ),
-    Family("llama", ('{"name": function name, "parameters":',), Bare(("<|python_tag|>",))),
+    Family(
+        "llama", ('{"name": function name, "parameters":',), Bare(("<|python_tag|>",), amid=_OBJECT)
+    ),
 )
 NAMES = tuple(dict.fromkeys(family.name for family in (*FAMILIES, GENERIC)))
 

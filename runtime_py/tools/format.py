@@ -38,9 +38,21 @@ def short(given: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of a request: name -> JSON Schema of the arguments."""
+    """The tools of a request.
+
+    Attributes:
+        schemas: name -> JSON Schema of the arguments.
+        held: a grammar holds the output to calls as the format writes them, so that others, which
+            models write where they forget the format, are text.
+    """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    held: bool = False
+
+    def declares(self, name: str, argument: str) -> bool:
+        """Whether a tool may have an argument of this name: one of which nothing is known may."""
+        properties = self.schemas.get(name, {}).get("properties")
+        return not isinstance(properties, Mapping) or argument in properties
 
     def kinds(self, name: str, argument: str) -> Sequence[str]:
         """The types that an argument may have; none if that is not said."""
@@ -108,6 +120,14 @@ class Format(ABC):
         return ()
 
     @property
+    def amid(self) -> tuple[str, ...]:
+        """How calls begin that stand amid free text without any of `begins`.
+
+        They count if they name a tool of the request.
+        """
+        return ()
+
+    @property
     def example(self) -> str:
         """How a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it.
 
@@ -155,14 +175,19 @@ class Format(ABC):
         """Take a whole output, after its reasoning."""
         if self.bare:
             yield from s.attempt(self.calls(s, out, tools, ""))
+        amid = () if tools.held else self.amid
         while True:
-            found = yield from s.until((*self.begins, *self.silent), out.text)
+            found = yield from s.until((*self.begins, *self.silent, *amid), out.text)
             if not found:
                 return
             if found in self.silent:
                 continue
-            if out.full or not (yield from s.attempt(self.calls(s, out, tools, found))):
+            begin = "" if found in amid else found
+            if not begin:
+                s.at -= len(found)
+            if out.full or not (yield from s.attempt(self.calls(s, out, tools, begin))):
                 out.text(found)
+                s.at += 0 if begin else len(found)
 
 
 def free_or(lark: Lark, first: str, calls: str) -> str:

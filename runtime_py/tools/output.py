@@ -10,7 +10,8 @@ from ..answer.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, T
 class Output:
     """The parts of one choice as they are found.
 
-    White space before and after calls, and around reasoning, belongs to the format: it is left out.
+    White space before and after calls, and around reasoning, belongs to the format: it is left out,
+    but for what keeps the words before a call from those after it.
 
     Args:
         new_id: makes the id of a call.
@@ -26,6 +27,8 @@ class Output:
         self._most = most
         self._parts: list[Part] = []
         self._space = ""  # that follows the text so far; kept if more text follows
+        self._gap = ""  # space before or between calls
+        self._said = False  # text has been written since reasoning
         self._fresh = False  # nothing has been written since a call, or since reasoning
         self._calls = 0
         self._open = False
@@ -44,25 +47,35 @@ class Output:
     def text(self, text: str) -> None:
         """Some of what the user reads, or of the reasoning."""
         text = self._space + text
-        if self._fresh:
-            text = text.lstrip()
         shown = text.rstrip()
         self._space = text[len(shown) :]
-        if shown:
-            self._fresh = False
-            self._parts.append(Reasoning(shown) if self.thinks else Text(shown))
+        if not shown:
+            return
+        if self._fresh:
+            words = shown.lstrip()
+            gap = self._gap or shown[: len(shown) - len(words)]
+            shown = (gap if self._said else "") + words
+        self._fresh, self._said, self._gap = False, not self.thinks, ""
+        self._parts.append(Reasoning(shown) if self.thinks else Text(shown))
 
     def think(self) -> None:
         """Reasoning begins."""
-        self._space, self._fresh, self.thinks = "", True, True
+        self._change(thinks=True)
 
     def speak(self) -> None:
         """Reasoning has ended."""
-        self._space, self._fresh, self.thinks = "", True, False
+        self._change(thinks=False)
+
+    def _change(self, *, thinks: bool) -> None:
+        self._space, self._gap, self._said, self._fresh = "", "", False, True
+        self.thinks = thinks
 
     def begin(self, name: str, call_id: str | None = None) -> None:
-        """A call begins."""
-        self._space, self._fresh, self._open = "", True, True
+        """A call begins. It ends reasoning."""
+        if self.thinks:
+            self.speak()
+        self._gap, self._space = self._gap or self._space, ""
+        self._fresh = self._open = True
         self._parts.append(CallBegin(self._calls, call_id or self._new_id(), name))
 
     def arguments(self, text: str) -> None:

@@ -39,7 +39,8 @@ class OutputParser:
         self, family: Family | None, tools: Tools, thoughts: Thoughts | None, opened: bool
     ) -> Steps[None]:
         if thoughts:
-            yield from thoughts.read(self._s, self._out, opened=opened)
+            amid = family.format if family and not (family.channels or tools.held) else None
+            yield from thoughts.read(self._s, self._out, amid, tools, opened=opened)
         if family:
             yield from family.format.read(self._s, self._out, tools)
         yield from self._text()

@@ -15,13 +15,16 @@ _WORDS = {
     "false": "false",
     "null": "null",
 }
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _BARE = re.compile(r"[^,()\[\]{}=:\n]*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _MAX_DEPTH = 64
 
 
-def value(s: Scanner, emit: Emit, quote: str = "", depth: int = 0) -> Steps[bool]:
+def value(
+    s: Scanner, emit: Emit, quote: str = "", depth: int = 0, *, argument: bool = False
+) -> Steps[bool]:
     """Hand on a value; whether it came to its end.
 
     Args:
@@ -29,12 +32,13 @@ def value(s: Scanner, emit: Emit, quote: str = "", depth: int = 0) -> Steps[bool
         emit: takes the pieces of JSON.
         quote: what stands around strings beside Python's own quotes, and never in them.
         depth: of the lists and dictionaries around it.
+        argument: it is one of a call in Python's words.
     """
     char = yield from s.space()
     if quote and (yield from s.accept(quote)):
         return (yield from _quoted(s, emit, quote))
     if char in ("'", '"'):
-        return (yield from _string(s, emit, char))
+        return (yield from _string(s, emit, char, argument=argument))
     if char and char in _CLOSING and depth < _MAX_DEPTH:
         return (yield from _items(s, emit, quote, depth))
     word = (yield from s.match(_BARE, 1 << 16)).strip()
@@ -64,8 +68,8 @@ def _of_word(word: str) -> str:
         return _WORDS[word]
     if is_json(word):
         return word
-    numbers = (lambda: int(word, 0), lambda: float(word)) if word.isascii() else ()
-    for number in numbers:
+    numbers = (lambda: int(word, 0), lambda: int(word), lambda: float(word))
+    for number in numbers if word.isascii() else ():
         try:
             return json.dumps(number(), allow_nan=False)
         except ValueError:
@@ -97,7 +101,7 @@ def _quoted(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
     return bool(found)
 
 
-def _string(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
+def _string(s: Scanner, emit: Emit, quote: str, *, argument: bool) -> Steps[bool]:
     s.at += 1
     emit('"')
     plain = re.compile(rf"[^\\{quote}]+")
@@ -107,9 +111,13 @@ def _string(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
             return False
         if char == quote:
             s.at += 1
-            emit('"')
-            return True
-        if char == "\\":
+            inner: list[str] = []
+            yield from s.attempt(_goes_on(s, inner, quote, argument=argument))
+            if not inner:
+                emit('"')
+                return True
+            text = quote
+        elif char == "\\":
             s.at += 1
             text = yield from _escaped(s)
         else:
@@ -118,6 +126,26 @@ def _string(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
             text = match[0]
             s.at = match.end()
         emit(json.dumps(text, ensure_ascii=False)[1:-1])
+
+
+def _goes_on(s: Scanner, inner: list[str], quote: str, *, argument: bool) -> Steps[bool]:
+    """Fill `inner` if a quote that was taken does not end its string; takes nothing.
+
+    Models leave quotes inside strings as they are: command='sed -n '1,9p' a.py'. What ends a string
+    stands before a comma or before what closes the values around it.
+    """
+    char = yield from s.space()
+    ends = char == "" or char in ",)]}:"
+    if argument and char in (",", ")"):
+        s.at += 1
+        after = yield from s.next()
+        ends = after == "" or after not in ")\"'"
+        if char == ",":
+            after = yield from s.space()
+            word = yield from s.match(_WORD)
+            ends = after in ("", ")") or (word != "" and (yield from s.space()) in ("", "="))
+    inner += [] if ends else [quote]
+    return False
 
 
 def _escaped(s: Scanner) -> Steps[str]:
@@ -135,42 +163,48 @@ def _escaped(s: Scanner) -> Steps[str]:
 
 
 def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
-    """A list, tuple or dictionary."""
-    opened = s.text[s.at]
+    """A list, tuple, set or dictionary."""
+    keyed = s.text[s.at] == "{"  # until an item of a set comes
+    closing = _CLOSING[s.text[s.at]]
     s.at += 1
-    emit("{" if opened == "{" else "[")
+    emit("" if keyed else "[")
     first = True
     while True:
         char = yield from s.space()
         if not char:
             return False
-        if char == _CLOSING[opened]:
+        if char == closing:
             s.at += 1
-            emit("}" if opened == "{" else "]")
+            emit("{}" if keyed and first else "}" if keyed else "]")
             return True
         if char == "," and not first:
             s.at += 1
             continue
         before = s.place
-        if not first:
-            emit(", ")
+        emit("" if first else ", ")
+        if keyed:
+            key = yield from _key(s, quote)
+            char = yield from s.space()
+            if first and key and s.place > before and char and char in ",}":
+                keyed = first = False
+                emit(f"[{key}")
+                continue
+            emit("{" if first else "")
+            if key is None:
+                return False
+            emit(f"{key if key.startswith(chr(34)) else json.dumps(key, ensure_ascii=False)}: ")
+            if char != ":":
+                return False
+            s.at += 1
         first = False
-        if opened == "{" and not (yield from _key(s, emit, quote)):
-            return False
         if not (yield from value(s, emit, quote, depth + 1)):
             return False
         if s.place == before:  # a character that nothing begins with
             s.at += 1
 
 
-def _key(s: Scanner, emit: Emit, quote: str) -> Steps[bool]:
+def _key(s: Scanner, quote: str) -> Steps[str | None]:
+    """A key, or an item of a set; None if the text ends in it."""
     pieces: list[str] = []
-    if not (yield from value(s, pieces.append, quote, _MAX_DEPTH)):
-        return False
-    key = "".join(pieces)
-    emit(key if key.startswith('"') else json.dumps(key, ensure_ascii=False))
-    emit(": ")
-    if (yield from s.space()) == ":":
-        s.at += 1
-        return True
-    return False
+    whole = yield from value(s, pieces.append, quote, _MAX_DEPTH)
+    return "".join(pieces) if whole else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .format import Format, Tools
 from .output import Output
 from .scanner import Scanner, Steps
 
@@ -28,10 +29,20 @@ class Thoughts:
         """Whether a prompt ends after reasoning, so that none will come."""
         return prompt.rstrip().endswith(self.end)
 
-    def read(self, s: Scanner, out: Output, *, opened: bool) -> Steps[None]:
+    def read(
+        self, s: Scanner, out: Output, form: Format | None, tools: Tools, *, opened: bool
+    ) -> Steps[None]:
         """Take the reasoning that an output begins with, if it does.
 
-        A model whose prompt has opened it may still write the first mark itself.
+        A model whose prompt has opened it may still write the first mark itself. One that calls
+        before it has closed its reasoning is done with it; the mark may still come.
+
+        Args:
+            s: before the output.
+            out: takes it.
+            form: how calls are written that may come amid reasoning; None: none may.
+            tools: of the request.
+            opened: whether the prompt has opened the reasoning.
         """
         if opened:
             out.think()
@@ -39,8 +50,14 @@ class Thoughts:
         if not opened and not found:
             return
         out.think()
-        if (yield from s.until((self.end,), out.text)):
-            out.speak()
+        begins = form.begins if form else ()
+        while mark := (yield from s.until((self.end, *begins), out.text)):
+            if mark == self.end:
+                out.speak()
+                return
+            assert form
+            if out.full or not (yield from s.attempt(form.calls(s, out, tools, mark))):
+                out.text(mark)
 
     def _begins(self, s: Scanner) -> Steps[bool]:
         yield from s.space()

@@ -110,11 +110,12 @@ class Scanner:
         found = re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))))
         while True:
             match = found.search(self.text, self.at)
-            if match and not self._may_grow(match.start(), match[0], literals):
+            safe = self._safe(literals)  # one that begins before may hold the one that was found
+            if match and match.start() <= safe and not self._may_grow(match, literals):
                 emit(self.text[self.at : match.start()])
                 self.at = match.end()
                 return match[0]
-            safe = match.start() if match else self._safe(literals)
+            safe = min(match.start(), safe) if match else safe
             emit(self.text[self.at : safe])
             self.at = safe
             if not (yield from self.more()):
@@ -124,11 +125,11 @@ class Scanner:
                     return ""
                 continue
 
-    def _may_grow(self, start: int, literal: str, literals: tuple[str, ...]) -> bool:
+    def _may_grow(self, found: re.Match[str], literals: tuple[str, ...]) -> bool:
         """Whether what comes may make a longer one of it."""
-        rest = self.text[start:]
+        rest = self.text[found.start() :]
         return not self.ended and any(
-            len(other) > len(rest) and other.startswith(rest) and other != literal
+            len(other) > len(rest) and other.startswith(rest) and other != found[0]
             for other in literals
         )
 
@@ -137,7 +138,7 @@ class Scanner:
         end = len(self.text)
         if self.ended:
             return end
-        longest = max(map(len, literals)) - 1
+        longest = max(map(len, literals), default=0) - 1
         for start in range(max(self.at, end - longest), end):
             rest = self.text[start:]
             if any(literal.startswith(rest) for literal in literals):

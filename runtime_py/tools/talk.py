@@ -28,6 +28,7 @@ class Talk:
     Attributes:
         messages: for the template.
         variables: of the template.
+        may_call: there are tools.
         forced: one tool must be called, which is named.
         visible: special tokens that the parser has to see.
 
@@ -38,6 +39,7 @@ class Talk:
     def __init__(self, request: ChatRequest, dialect: Dialect, tokenizer: Tokenizer) -> None:
         self._request, self._dialect, self._tokenizer = request, dialect, tokenizer
         self._tools, self._must = _chosen(request)
+        self.may_call = bool(self._tools)
         self.forced = isinstance(request.tool_choice, NamedTool)
         self.messages = conversation(request.messages, self._tools, dialect)
         self.variables = {
@@ -47,7 +49,7 @@ class Talk:
         }
         separate = request.reasoning_format != "none" and request.separate_reasoning is not False
         self._thoughts = dialect.thoughts if separate else None
-        uses = bool(self._tools) or (dialect.family.channels and separate)
+        uses = self.may_call or (dialect.family.channels and separate)
         self._family = dialect.family if uses else None
 
     @property
@@ -110,12 +112,17 @@ class Talk:
             return ""
         return str(self.messages[-1].get("content") or "")
 
-    def parser(self, prompt: str) -> Callable[[], Parser]:
-        """Makes the parser of a choice, whose prompt has this text."""
+    def parser(self, prompt: str, *, held: bool) -> Callable[[], Parser]:
+        """Makes the parser of a choice.
+
+        Args:
+            prompt: its text.
+            held: whether the output is held to a grammar.
+        """
         if self._family is None and self._thoughts is None:
             return PlainParser
         opened = self._opened(self._thoughts, prompt)
-        tools = Tools({f.name: f.schema_of_arguments for f in self._functions})
+        tools = Tools({f.name: f.schema_of_arguments for f in self._functions}, held)
         most = None if self._several else 1
         return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
 

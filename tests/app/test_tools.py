@@ -12,13 +12,15 @@ from wherry.errors import UsageError
 from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Part, Text, joined
 from wherry.runtime.request.errors import RequestError
 from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
+from wherry.runtime.tools.format import Tools
 from wherry.runtime.tools.python_text import _of_word
 
-from ..runtime.tools.test_reading import TOOLS, parser_of
+from ..runtime.tools.slips import SLIPS
+from ..runtime.tools.test_reading import HELD, TOOLS, parser_of, slipped
 from ..runtime.tools.written import WRITTEN, Written
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
-from .tool_cases import CHATS, REFUSED, WORDS, row
+from .tool_cases import CALL, CHATS, REFUSED, TWO, WORDS, row
 from .tool_models import SPECIAL, ScriptedModel
 
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
@@ -42,8 +44,10 @@ def as_json(part: Part, output: str) -> dict[str, Any]:
     return {"kind": "text" if isinstance(part, Text) else "reasoning", "text": part.text}
 
 
-def read_by_python(w: Written, pieces: list[str], most: int | None) -> dict[str, Any]:
-    parser = parser_of(w, most=most)
+def read_by_python(
+    w: Written, pieces: list[str], most: int | None, tools: Tools = TOOLS
+) -> dict[str, Any]:
+    parser = parser_of(w, tools, most=most)
     parts, done = [], []
     for piece in pieces:
         parts.append([as_json(p, w.output) for p in joined(parser.push(piece))])
@@ -52,12 +56,15 @@ def read_by_python(w: Written, pieces: list[str], most: int | None) -> dict[str,
     return {"parts": parts, "done": done}
 
 
-def read_by_cpp(cpp: Program, w: Written, pieces: list[str], most: int | None) -> dict[str, Any]:
+def read_by_cpp(
+    cpp: Program, w: Written, pieces: list[str], most: int | None, tools: Tools = TOOLS
+) -> dict[str, Any]:
     marks = "\n".join(w.signs)
     opened = w.prompt.rstrip().endswith(("<think>", "[THINK]"))
     asked = {
         "family": w.family,
-        "tools": TOOLS.schemas,
+        "tools": tools.schemas,
+        "held": tools.held,
         "marks": marks,
         "opened": opened,
         "most": most,
@@ -71,10 +78,13 @@ def read_by_cpp(cpp: Program, w: Written, pieces: list[str], most: int | None) -
     return made
 
 
-def check(cpp: Program, w: Written, pieces: list[str], most: int | None = None) -> None:
+def check(
+    cpp: Program, w: Written, pieces: list[str], most: int | None = None, tools: Tools = TOOLS
+) -> None:
     """Piece by piece the same parts."""
     pieces = [p for p in pieces if p]
-    assert read_by_cpp(cpp, w, pieces, most) == read_by_python(w, pieces, most), pieces
+    wanted = read_by_python(w, pieces, most, tools)
+    assert read_by_cpp(cpp, w, pieces, most, tools) == wanted, pieces
 
 
 def cut(rng: random.Random, text: str, times: int) -> list[str]:
@@ -92,6 +102,15 @@ def test_what_models_write(cpp, w):
         check(cpp, w, cut(rng, w.output, 5))
         check(cpp, w, [w.output[: rng.randrange(len(w.output))]])
         check(cpp, w, ["Well: {1} [2] <3> ```\n \n", *cut(rng, w.output, 9), " so\n"])
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda s: f"{s.family}, {s.what}")
+def test_slips(cpp, slip):
+    rng, w = random.Random(slip.what), slipped(slip)
+    for pieces in ([w.output], list(w.output), cut(rng, w.output, 4), cut(rng, w.output, 9)):
+        check(cpp, w, pieces)
+        check(cpp, w, pieces, tools=HELD)
+    check_damaged(cpp, w, 0, 4)
 
 
 def check_damaged(cpp: Program, w: Written, seed: int, times: int) -> None:
@@ -245,8 +264,9 @@ def test_chats_are_pythons_byte_for_byte(cpp, case):
         both.model.close()
 
 
-def test_streams_of_calls(cpp):
-    both = Both(cpp, row("<think>so</think>\nI look. " + CHATS[0]["said"]))
+@pytest.mark.parametrize("words", [[], [CALL], [CALL[:-30], CALL[-30:]]], ids=len)
+def test_streams_of_calls(cpp, words):
+    both = Both(cpp, row(f"<think>so</think>\nI look. {TWO}", Words=words, logprobs=True))
     try:
         wanted = [c.model_dump() for c in both.python(stream=True)]
     finally:

@@ -27,14 +27,21 @@ def joined_stream(chunks: list[Any]) -> tuple[str, str, str | None]:
 
 
 def calls_in(chunks: list[Any]) -> list[str]:
-    """The calls of a stream: first pieces with their keys, then arguments joined."""
+    """The calls of a stream: the keys of their first pieces, then arguments joined.
+
+    Clients take one entry a call from a chunk, and nothing from a content that is empty.
+    """
     made: list[str] = []
     for chunk in chunks:
         for choice in chunk["choices"]:
-            for call in choice["delta"].get("tool_calls", ()):
+            assert choice["delta"].get("content") != "", chunk
+            calls = choice["delta"].get("tool_calls", ())
+            assert len({call["index"] for call in calls}) == len(calls), chunk
+            for call in calls:
+                arguments = call["function"].pop("arguments")
                 if "id" in call:
                     made.append(json.dumps({**call, "id": ""}) + " ")
                 else:
                     assert list(call) == ["index", "function"]
-                    made[call["index"]] += call["function"]["arguments"]
+                made[call["index"]] += arguments
     return made

@@ -1,7 +1,8 @@
 """Chats with tools and reasoning: what is asked, what the model says. Rows for every runtime.
 
-A row is JSON: "template", "request", "said" (the model's text), "specials" (tokens beside those of
-the small tokenizer), "tool_format". What must come of it, Python's engine says.
+A row is JSON: "template", "request", "said" (the model's text), "specials" and "words" (special
+and other tokens beside those of the small tokenizer), "tool_format". What must come of it, Python's
+engine says.
 """
 
 # ruff: noqa: RUF001 - marks of DeepSeek
@@ -91,6 +92,8 @@ CHATS = [
     row("No."),
     row(f"So.{CALL}{NOW} "),
     row(TWO, n=2),
+    row(TWO, Words=[TWO]),  # all in one chunk
+    row(TWO, Words=[CALL[:-30], CALL[-30:]]),  # a name and the first of its arguments
     row(TWO, tool_choice="none"),
     row(TWO, tool_choice="auto"),
     row(TWO, tool_choice=ALLOWED),
@@ -127,6 +130,8 @@ CHATS = [
     row("<think>\nI see.\n</think>\n\nYes.", tools=None, include_reasoning=False),
     row("<think>\nI see.\n</think>\n\nYes.", tools=None, reasoning_format="none"),
     row("<think>\nI see.\n</think>\n\n" + CALL, separate_reasoning=False),
+    row("<think>\nI look. " + CALL + "\n</think> So."),  # a call ends reasoning
+    row(f"I look. {CALL} So."),
     row("I see.</think>Yes.", tools=None, reasoning_effort="high"),
     row("I see.</think>Yes.", tools=None, enable_thinking=True),
     row("I see.</think>Yes.", tools=None, reasoning_effort="none"),

@@ -30,6 +30,7 @@ class ScriptedModel:
     def __init__(self, case: Case) -> None:
         backend = small_tokenizers.byte_level()
         backend.add_special_tokens([AddedToken(s, special=True) for s in case["specials"]])
+        backend.add_tokens([AddedToken(s, special=False) for s in case.get("words", ())])
         self.tokenizer = Tokenizer(backend, SPECIAL)
         self.eos: int = backend.token_to_id(SPECIAL["eos_token"])
         self.output = self.tokenizer.encode(case["said"], add_special_tokens=False)

@@ -235,6 +235,8 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
         deltas.map(({ index, function: called }) => [index, called]),
         [[0, whole?.function]],
       );
+      // Clients that join chunks would make "" of no content.
+      assert.ok(chunks.every((chunk) => chunk.choices[0]?.delta.content !== ""));
       assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, "tool_calls");
       const none = { messages: MESSAGES, tools, tool_choice: "none" as const };
       const plain = await engine.chat.completions.create(none);

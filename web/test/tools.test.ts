@@ -35,6 +35,8 @@ describe("what a model writes", () => {
     [`I look.\n\n${CALL}\n${OTHER}\n`, "I look.", ['weather{"city":"Ulm"}', "time{}"]],
     [`${CALL}\n\nSo it is. `, "So it is.", ['weather{"city":"Ulm"}']],
     [`\n${CALL}`, "", ['weather{"city":"Ulm"}']],
+    [`One. ${OTHER}\nTwo.`, "One. Two.", ["time{}"]],
+    [`One.${OTHER}\n${OTHER} Two. `, "One.\nTwo.", ["time{}", "time{}"]],
     ["a <tool_call>no JSON</tool_call> b", "a <tool_call>no JSON</tool_call> b", []],
     [OTHER.slice(0, -12), "", ["time{}"]], // the end was cut off
     ['x <tool_call>{"name": "ti', 'x <tool_call>{"name": "ti', []],

@@ -113,6 +113,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   plan.shows_reasoning = !fields.has("include_reasoning") || fields.truth("include_reasoning");
   set_common(plan, fields, model);
   plan.reading = talk.reading(text);
+  plan.reading.tools.held = plan.constraint.has_value();
   plan.visible = talk.visible(tokenizer);
   plan.named = talk.named();
   add_jobs(plan, {prompt}, fields, model, "messages");

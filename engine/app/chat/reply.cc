@@ -107,19 +107,23 @@ Value timings_of(const Totals& totals) {
                            {"predicted_per_second", rate(totals.decode, totals.sampled)}});
 }
 
-// What a stream adds to calls: how one begins, or some of its arguments.
+// What a stream adds to calls: how one begins, some of its arguments, or both. Clients take one
+// entry a call from a chunk. parts: neighbours of one kind are one.
 Values call_deltas(const std::vector<Part>& parts) {
   Values made;
-  for (const Part& part : parts) {
-    Items added = {{"index", Value::size(part.index)}};
-    if (part.kind == Part::Kind::kCallBegin) {
-      added.emplace_back("function", jinja::make_dict({{"name", part.name}, {"arguments", ""}}));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    const bool begins = part.kind == Part::Kind::kCallBegin;
+    if (!begins && part.kind != Part::Kind::kCallArguments) continue;
+    if (begins && i + 1 < parts.size() && parts[i + 1].kind == Part::Kind::kCallArguments) ++i;
+    Items function, added;
+    if (begins) function.emplace_back("name", part.name);
+    function.emplace_back("arguments", parts[i].text);
+    added.emplace_back("index", Value::size(part.index));
+    added.emplace_back("function", jinja::make_dict(std::move(function)));
+    if (begins) {
       added.emplace_back("id", part.id);
       added.emplace_back("type", "function");
-    } else if (part.kind == Part::Kind::kCallArguments) {
-      added.emplace_back("function", jinja::make_dict({{"arguments", part.text}}));
-    } else {
-      continue;
     }
     made.push_back(jinja::make_dict(std::move(added)));
   }
@@ -169,9 +173,9 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed) const {
 Value Reply::chat_chunk(const Delta& delta) const {
   Items added;
   const std::string text = delta.text(), reasoning = delta.reasoning();
-  if (!text.empty() || (delta.parts.empty() && delta.finish.empty())) {
+  const bool nothing = delta.parts.empty() && delta.finish.empty();  // logprobs alone
+  if (!text.empty() || (nothing && plan_.reading.tools.empty()))
     added.emplace_back("content", text);
-  }
   if (!reasoning.empty()) {
     added.emplace_back("reasoning_content", reasoning);
     added.emplace_back("reasoning", reasoning);
@@ -214,11 +218,12 @@ Value Reply::completion_choice(const Delta& delta) const {
 std::vector<std::string> Reply::opening() const {
   std::vector<std::string> made;
   for (size_t i = 0; plan_.chat && i < plan_.jobs.size(); ++i) {
-    const Value choice =
-        jinja::make_dict({{"index", Value::size(i)},
-                          {"delta", jinja::make_dict({{"role", "assistant"}, {"content", ""}})},
-                          {"finish_reason", Value()},
-                          {"logprobs", Value()}});
+    Items role = {{"role", "assistant"}};
+    if (plan_.reading.tools.empty()) role.emplace_back("content", "");
+    const Value choice = jinja::make_dict({{"index", Value::size(i)},
+                                           {"delta", jinja::make_dict(std::move(role))},
+                                           {"finish_reason", Value()},
+                                           {"logprobs", Value()}});
     made.push_back(jinja::to_compact_json(answer({choice}, nullptr, true)));
   }
   return made;

@@ -35,6 +35,13 @@ FormatPtr tagged(Texts begin, std::string end, bool listed, std::string space = 
   });
 }
 
+FormatPtr gigachat3() {
+  return made<Tagged>([](Tagged& f) {
+    f.begin = {"<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n"};
+    f.left_out = {"<|message_sep|>", "<|role_sep|>"};
+  });
+}
+
 FormatPtr cohere() {
   return made<Tagged>([](Tagged& f) {
     f.begin = {"<|START_ACTION|>"};
@@ -103,6 +110,7 @@ FormatPtr dsml(const std::string& outer) {
     f.key = "<｜DSML｜parameter name=\"";
     f.ended = "</｜DSML｜parameter>";
     f.several = f.typed = true;
+    f.wrappers = {"arguments", "input"};
   });
 }
 
@@ -118,11 +126,13 @@ FormatPtr glm(std::string line) {
   });
 }
 
-FormatPtr function_markup(std::string outer, std::string outer_end, std::string pad) {
+FormatPtr function_markup(std::string outer, std::string outer_end, std::string pad,
+                          Texts unclosed = {}) {
   return made<Markup>([&](Markup& f) {
     f.outer = std::move(outer);
     f.outer_end = std::move(outer_end);
     f.pad = std::move(pad);
+    f.unclosed = std::move(unclosed);
   });
 }
 
@@ -137,8 +147,14 @@ FormatPtr pythonic(Texts begin, std::string end, bool brackets) {
 FormatPtr bare(Texts begin, bool fenced = false) {
   return made<Bare>([&](Bare& f) {
     f.begin = std::move(begin);
-    if (fenced) f.middle = "\", \"arguments\": ";
-    if (fenced) f.fences = {{"```json", "```"}, {"```tool_code", "```"}, {"```", "```"}};
+    const Texts objects = {"{\"name\":", "{ \"name\":", "{\"type\": \"function\",", "[{\"name\":"};
+    f.between = objects;
+    if (!fenced) return;
+    f.middle = "\", \"arguments\": ";
+    f.fences = {{"```json", "```"}, {"```tool_code", "```"}, {"```", "```"}};
+    for (const char* fence : {"```json\n", "```\n"}) {
+      for (const std::string& object : objects) f.between.push_back(fence + object);
+    }
   });
 }
 
@@ -188,7 +204,7 @@ std::vector<Family> first_rows() {
       {"glm-4.7", {"<arg_key>"}, glm(""), {}},
       {"qwen-coder",
        {"<tool_call>", "<function=", "<parameter="},
-       function_markup("<tool_call>", "</tool_call>", "\n"),
+       function_markup("<tool_call>", "</tool_call>", "\n", {"\n<parameter=", "\n</function>"}),
        {}},
       {"function-tags", {"<function=", "</function>"}, function_tags(), {"<|eom_id|>"}},
   };
@@ -200,13 +216,14 @@ std::vector<Family> last_rows() {
   return {
       {"phi",
        {"<|tool_call|>", "<|/tool_call|>"},
-       tagged({"<|tool_call|>"}, "<|/tool_call|>", true),
+       tagged({"<|tool_call|>", "functools"}, "<|/tool_call|>", true),
        {}},
       {"granite", {"<|tool_call|>"}, tagged({"<|tool_call|>", "<tool_call>"}, "", true), {}},
       {"functools", {"functools["}, tagged({"functools"}, "", true), {}},
       {"nemotron", {"<TOOLCALL>"}, tagged({"<TOOLCALL>"}, "</TOOLCALL>", true), {}},
       {"apriel", {"<tool_calls>"}, tagged({"<tool_calls>"}, "</tool_calls>", true), {}},
       {"gigachat", {"<|function_call|>"}, tagged({"<|function_call|>"}, "", false), {}},
+      {"gigachat-3", {"function call", "<|role_sep|>"}, gigachat3(), {}},
       {"hermes", {"<tool_call>"}, tagged({"<tool_call>"}, "</tool_call>", false, "\n"), {}},
       {"lfm2",
        {"<|tool_call_start|>"},

@@ -29,6 +29,11 @@ const Value* Tools::find(std::string_view name) const {
   return nullptr;
 }
 
+bool Tools::declares(std::string_view name, std::string_view argument) const {
+  const Value* properties = member(find(name), "properties");
+  return properties == nullptr || !properties->is_dict() || member(properties, argument) != nullptr;
+}
+
 Texts Tools::kinds(std::string_view name, std::string_view argument) const {
   const Value* schema = member(member(find(name), "properties"), argument);
   const Value* type = member(schema, "type");
@@ -47,13 +52,26 @@ Texts Tools::kinds(std::string_view name, std::string_view argument) const {
 bool Format::read(Scanner& s, Output& out, const Tools& tools, int& state) const {
   if (state == 0 && bare()) s.attempt([&] { return calls(s, out, tools, ""); });
   if (std::exchange(state, 1) == 0) return true;
-  const Texts marks = begins();
+  Texts marks = begins();
+  const size_t marked = marks.size();
+  for (std::string& text : silent()) marks.push_back(text);
+  const size_t known = marks.size();
+  if (!tools.held) {
+    for (std::string& text : amid()) marks.push_back(text);
+  }
   s.resumable = true;
   const std::optional<size_t> found = s.until(marks, out.to_text());
   s.resumable = false;
   if (!found) return false;
+  if (*found >= marked && *found < known) return true;
   const std::string& mark = marks[*found];
-  if (out.full() || !s.attempt([&] { return calls(s, out, tools, mark); })) out.text(mark);
+  const size_t size = *found < marked ? 0 : mark.size();  // of what belongs to the call
+  s.at -= size;
+  const std::string begin = size == 0 ? mark : "";
+  if (out.full() || !s.attempt([&] { return calls(s, out, tools, begin); })) {
+    out.text(mark);
+    s.at += size;
+  }
   return true;
 }
 

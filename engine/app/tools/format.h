@@ -21,10 +21,17 @@ using Texts = std::vector<std::string>;
 // The tools of a request: their names, and JSON Schemas of the arguments.
 class Tools {
  public:
+  // A grammar holds the output to calls as the format writes them, so that others, which models
+  // write where they forget the format, are text.
+  bool held = false;
+
   void add(std::string name, Value schema) {
     schemas_.emplace_back(std::move(name), std::move(schema));
   }
+  bool empty() const { return schemas_.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  // Whether a tool may have an argument of this name: one of which nothing is known may.
+  bool declares(std::string_view name, std::string_view argument) const;
   // The types that an argument may have; none if that is not said.
   Texts kinds(std::string_view name, std::string_view argument) const;
 
@@ -53,6 +60,12 @@ class Format {
   virtual std::string example() const = 0;
   // Whether calls may also stand at the very beginning without any of `begins`.
   virtual bool bare() const { return false; }
+
+  // Texts that are left out wherever they stand.
+  virtual Texts silent() const { return {}; }
+  // How calls begin that stand amid free text without any of `begins`. They count if they name a
+  // tool of the request.
+  virtual Texts amid() const { return {}; }
 
   // Takes calls after `begin`, which is taken; whether there are any. What is not a call is found
   // out before Output::begin.

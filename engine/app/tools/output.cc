@@ -18,27 +18,35 @@ void append(std::vector<Part>& parts, Part part) {
 
 void Output::text(std::string_view piece) {
   std::string text = std::exchange(space_, "") + std::string(piece);
-  if (fresh_) text.erase(0, jinja::skip_left(text));
   const size_t end = jinja::skip_right(text);
   space_ = text.substr(end);
   text.resize(end);
   if (text.empty()) return;
-  fresh_ = false;
+  if (std::exchange(fresh_, false)) {
+    const size_t start = jinja::skip_left(text);
+    if (gap_.empty()) gap_ = text.substr(0, start);
+    text.replace(0, start, said_ ? gap_ : "");
+  }
+  gap_.clear();
+  said_ = !thinks_;
   append(parts, {thinks_ ? Kind::kReasoning : Kind::kText, std::move(text)});
 }
 
-void Output::think() {
-  space_.clear();
-  fresh_ = thinks_ = true;
-}
+void Output::think() { change(true); }
 
-void Output::speak() {
+void Output::speak() { change(false); }
+
+void Output::change(bool thinks) {
   space_.clear();
+  gap_.clear();
+  said_ = false;
   fresh_ = true;
-  thinks_ = false;
+  thinks_ = thinks;
 }
 
 void Output::begin(const std::string& name, const std::string& id) {
+  if (thinks_) speak();
+  if (gap_.empty()) gap_ = space_;
   space_.clear();
   fresh_ = open_ = true;
   append(parts, {Kind::kCallBegin, "", calls_, id.empty() ? id_(calls_) : id, name});

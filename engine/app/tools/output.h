@@ -28,7 +28,8 @@ struct Part {
 void append(std::vector<Part>& parts, Part part);
 
 // Where readers put what they find. White space before and after calls, and around reasoning,
-// belongs to the format: it is left out.
+// belongs to the format: it is left out, but for what keeps the words before a call from those
+// after it.
 class Output {
  public:
   using Id = std::function<std::string(size_t call)>;
@@ -39,7 +40,7 @@ class Output {
   void text(std::string_view text);  // some of what the user reads, or of the reasoning
   void think();                      // reasoning begins
   void speak();                      // reasoning has ended
-  void begin(const std::string& name, const std::string& id = "");  // a call begins
+  void begin(const std::string& name, const std::string& id = "");  // a call begins, reasoning ends
   void arguments(std::string_view text);                            // some of its arguments, JSON
   void end(bool whole = true);                                      // it ends
   void finish();                                                    // the text has ended
@@ -57,9 +58,13 @@ class Output {
   std::vector<Part> parts;  // what was found, joined
 
  private:
+  void change(bool thinks);
+
   Id id_;
   std::optional<size_t> most_;
   std::string space_;   // that follows the text so far; kept if more text follows
+  std::string gap_;     // space before or between calls
+  bool said_ = false;   // text has been written since reasoning
   bool fresh_ = false;  // nothing has been written since a call, or since reasoning
   size_t calls_ = 0;
   bool open_ = false, thinks_ = false;

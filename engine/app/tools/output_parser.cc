@@ -61,11 +61,7 @@ void OutputParser::step() {
     case Stage::kBegins:
       return begin_thoughts();
     case Stage::kThinks:
-      s_.resumable = true;
-      if (s_.until({reading_.thoughts->end}, now_.out.to_text())) now_.out.speak();
-      s_.resumable = false;
-      now_.stage = after_thoughts();
-      return;
+      return think();
     case Stage::kFormat:
       if (!reading_.family->format->read(s_, now_.out, reading_.tools, now_.state)) {
         now_.stage = Stage::kRest;
@@ -89,6 +85,27 @@ void OutputParser::begin_thoughts() {
   });
   now_.stage = reading_.opened || found ? Stage::kThinks : after_thoughts();
   if (now_.stage == Stage::kThinks) now_.out.think();
+}
+
+// A model that calls before it has closed its reasoning is done with it; the mark may still come.
+void OutputParser::think() {
+  const bool may_call =
+      reading_.family != nullptr && !reading_.family->channels && !reading_.tools.held;
+  Texts marks = may_call ? reading_.family->format->begins() : Texts();
+  marks.insert(marks.begin(), reading_.thoughts->end);
+  s_.resumable = true;
+  const std::optional<size_t> found = s_.until(marks, now_.out.to_text());
+  s_.resumable = false;
+  if (!found || *found == 0) {
+    if (found) now_.out.speak();
+    now_.stage = after_thoughts();
+    return;
+  }
+  const std::string& mark = marks[*found];
+  const bool called = !now_.out.full() && s_.attempt([&] {
+    return reading_.family->format->calls(s_, now_.out, reading_.tools, mark);
+  });
+  if (!called) now_.out.text(mark);
 }
 
 std::vector<Part> OutputParser::push(std::string_view text) {

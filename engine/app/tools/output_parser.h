@@ -49,6 +49,7 @@ class OutputParser {
   std::vector<Part> go();
   void step();
   void begin_thoughts();
+  void think();
   Stage after_thoughts() const { return reading_.family ? Stage::kFormat : Stage::kRest; }
   void give();
   void keep();

@@ -45,7 +45,7 @@ std::string in_decimal(const std::string& digits, int base) {
   return made;
 }
 
-// As int(text, 0).
+// As int(text, 0), and decimal digits after zeros, which Python refuses and models write.
 std::optional<std::string> integer(std::string_view text, bool negative) {
   int base = 10;
   if (text.size() > 2 && text[0] == '0') {
@@ -59,7 +59,6 @@ std::optional<std::string> integer(std::string_view text, bool negative) {
     if (value_of(digit) >= base) return std::nullopt;
   }
   const std::string made = in_decimal(*digits, base);
-  if (base == 10 && digits->size() > 1 && (*digits)[0] == '0' && made != "0") return std::nullopt;
   return (negative && made != "0" ? "-" : "") + made;
 }
 

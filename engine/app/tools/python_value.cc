@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/template/characters.h"
 #include "app/template/code_points.h"
 #include "app/tools/json_value.h"
 
@@ -26,6 +27,8 @@ bool bare(char32_t code) {
 bool hex(char32_t code) {
   return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'f');
 }
+
+bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument);
 
 // A number, a constant, or a string that somebody forgot to quote.
 std::string of_word(const std::string& word) {
@@ -68,14 +71,40 @@ std::string python_escape(Scanner& s) {
   return made;
 }
 
-bool python_string(Scanner& s, const Emit& emit, char quote) {
+// Whether a quote that was taken does not end its string. Models leave quotes inside strings as
+// they are: command='sed -n '1,9p' a.py'. What ends a string stands before a comma or before what
+// closes the values around it.
+bool goes_on(Scanner& s, bool argument) {
+  const char32_t code = s.space();
+  if (code == kNoChar) return false;
+  if (!argument || (code != ',' && code != ')')) {
+    return code > 0x7F ||
+           std::string_view(",)]}:").find(static_cast<char>(code)) == std::string_view::npos;
+  }
+  ++s.at;
+  if (code == ')') {
+    const char32_t after = s.next();
+    return after == ')' || after == '"' || after == '\'';
+  }
+  const char32_t after = s.space();
+  const std::string word = s.match(begins_python_name, of_python_name);
+  if (after == kNoChar || after == ')') return false;
+  if (word.empty()) return true;
+  const char32_t behind = s.space();
+  return behind != kNoChar && behind != '=';
+}
+
+bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
   ++s.at;
   emit("\"");
   const char special[] = {quote, '\\', '\0'};
   for (char32_t code = s.next(); code != kNoChar; code = s.next()) {
     if (code == static_cast<char32_t>(quote)) {
-      ++s.at;
-      emit("\"");
+      const size_t behind = ++s.at;
+      const bool inner = goes_on(s, argument);
+      s.at = behind;
+      emit(inner ? json_escaped(std::string(1, quote)) : "\"");
+      if (inner) continue;
       return true;
     }
     if (code == '\\') {
@@ -91,28 +120,25 @@ bool python_string(Scanner& s, const Emit& emit, char quote) {
   return false;
 }
 
-bool key(Scanner& s, const Emit& emit, const std::string& quote) {
+// A key, or an item of a set; nothing if the text ends in it.
+std::optional<std::string> key(Scanner& s, const std::string& quote) {
   std::string made;
   const Emit keep = [&](std::string_view text) { made += text; };
-  if (!python_value(s, keep, quote, kDeepestLiteral)) return false;
-  emit(made.substr(0, 1) == "\"" ? made : json_string(made));
-  emit(": ");
-  const bool right = s.space() == ':';
-  s.at += right;
-  return right;
+  if (!value(s, keep, quote, kDeepestLiteral, false)) return std::nullopt;
+  return made;
 }
 
-// A list, tuple or dictionary.
+// A list, tuple, set or dictionary.
 bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
-  const char opened = s.text[s.at++];
-  const bool dict = opened == '{';
-  emit(dict ? "{" : "[");
+  const char closed = closing(static_cast<unsigned char>(s.text[s.at]));
+  bool keyed = s.text[s.at++] == '{';  // until an item of a set comes
+  emit(keyed ? "" : "[");
   for (bool first = true;;) {
-    const char32_t code = s.space();
+    char32_t code = s.space();
     if (code == kNoChar) return false;
-    if (code == static_cast<char32_t>(closing(opened))) {
+    if (code == static_cast<char32_t>(closed)) {
       ++s.at;
-      emit(dict ? "}" : "]");
+      emit(keyed && first ? "{}" : keyed ? "}" : "]");
       return true;
     }
     if (code == ',' && !first) {
@@ -120,19 +146,33 @@ bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
       continue;
     }
     const size_t before = s.at;
-    if (!std::exchange(first, false)) emit(", ");
-    if (dict && !key(s, emit, quote)) return false;
-    if (!python_value(s, emit, quote, depth + 1)) return false;
+    emit(first ? "" : ", ");
+    if (keyed) {
+      const std::optional<std::string> name = key(s, quote);
+      code = s.space();
+      if (first && name && s.at > before && (code == ',' || code == '}')) {
+        keyed = first = false;
+        emit("[" + *name);
+        continue;
+      }
+      emit(first ? "{" : "");
+      if (!name) return false;
+      emit((name->substr(0, 1) == "\"" ? *name : json_string(*name)) + ": ");
+      if (code != ':') return false;
+      ++s.at;
+    }
+    first = false;
+    if (!value(s, emit, quote, depth + 1, false)) return false;
     if (s.at == before) ++s.at;  // a character that nothing begins with
   }
 }
 
-}  // namespace
-
-bool python_value(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
+bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument) {
   const char32_t code = s.space();
   if (!quote.empty() && s.accept(quote)) return marked(s, emit, quote);
-  if (code == '\'' || code == '"') return python_string(s, emit, static_cast<char>(code));
+  if (code == '\'' || code == '"') {
+    return python_string(s, emit, static_cast<char>(code), argument);
+  }
   if (closing(code) != '\0' && depth < kDeepestLiteral) return items(s, emit, quote, depth);
   const std::string word = s.match(bare, kLongestWord);
   const size_t start = jinja::skip_left(word), end = jinja::skip_right(word);
@@ -140,13 +180,30 @@ bool python_value(Scanner& s, const Emit& emit, const std::string& quote, int de
   return s.next() != kNoChar;
 }
 
+}  // namespace
+
+bool begins_python_name(char32_t code) {
+  return code == '_' || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
+}
+
+bool of_python_name(char32_t code) {  // as a regular expression's \w
+  return code == '_' || jinja::is_alpha(code) || jinja::is_decimal(code) || jinja::is_digit(code) ||
+         jinja::is_numeric(code);
+}
+
+bool python_value(Scanner& s, const Emit& emit, const std::string& quote) {
+  return value(s, emit, quote, 0, false);
+}
+
+bool python_argument(Scanner& s, const Emit& emit) { return value(s, emit, "", 0, true); }
+
 std::optional<std::string> python_whole(std::string_view text) {
   if (text.empty() || closing(static_cast<unsigned char>(text[0])) == '\0') return std::nullopt;
   Scanner s;
   s.feed(text);
   s.ended = true;
   std::string made;
-  const bool found = python_value(s, [&](std::string_view piece) { made += piece; });
+  const bool found = python_value(s, [&](std::string_view piece) { made += piece; }, "");
   if (!found || s.at != text.size() || !is_json(made)) return std::nullopt;
   return made;
 }

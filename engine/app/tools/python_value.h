@@ -10,9 +10,14 @@
 
 namespace wherry::app {
 
+bool begins_python_name(char32_t code);
+bool of_python_name(char32_t code);
+
 // Hands on a value; whether it came to its end. quote: what stands around strings beside Python's
-// own quotes, and never in them. depth: of the lists and dictionaries around it.
-bool python_value(Scanner& s, const Emit& emit, const std::string& quote = "", int depth = 0);
+// own quotes, and never in them.
+bool python_value(Scanner& s, const Emit& emit, const std::string& quote);
+// The same of an argument of a call in Python's words.
+bool python_argument(Scanner& s, const Emit& emit);
 
 // A text that is one list, tuple or dictionary, as JSON; nothing if it is not.
 std::optional<std::string> python_whole(std::string_view text);

@@ -86,13 +86,14 @@ std::optional<size_t> Scanner::accept_one(const std::vector<std::string>& litera
 std::optional<size_t> Scanner::until(const std::vector<std::string>& literals, const Emit& emit) {
   const std::string_view all = text;
   const auto found = first_of(all, at, literals);
-  const size_t start = at;
-  if (found && !may_grow(found->first, found->second, literals)) {
+  const size_t start = at, sure = safe(literals);
+  // One that begins before the one that was found may hold it.
+  if (found && found->first <= sure && !may_grow(found->first, found->second, literals)) {
     at = found->first + literals[found->second].size();
     emit(all.substr(start, found->first - start));
     return found->second;
   }
-  at = found ? found->first : safe(literals);
+  at = found ? std::min(found->first, sure) : sure;
   emit(all.substr(start, at - start));
   more();
   return std::nullopt;

@@ -44,8 +44,8 @@ class Braces(Format):
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         yield from s.space()
-        if not (yield from s.accept("call:")):
-            return False
+        yield from s.accept(":")  # models stumble over the colon, or leave the word out
+        yield from s.accept("call:")
         name = yield from s.match(_NAME)
         if not name or not (yield from s.accept("{")):
             return False

@@ -81,6 +81,7 @@ class Headed(Format):
         return True
 
     def _call(self, s: Scanner, out: Output) -> Steps[bool]:
+        yield from s.space()
         before = bool(self.before) and (yield from s.accept(self.before))
         yield from s.match(_SPACE)
         name = yield from s.match(_NAME)
@@ -89,7 +90,9 @@ class Headed(Format):
             given = yield from s.match(_ID)
             if given and self.whole_id:
                 given = f"{self.before if before else ''}{name}{self.tag}{given}"
-        if not name or (yield from s.accept_one(self.middle)) is None:
+        yield from s.space()
+        middle = tuple(m.lstrip() for m in self.middle)
+        if not name or (yield from s.accept_one(middle)) is None:
             return False
         if (yield from s.space()) not in ("{", '"'):
             return False

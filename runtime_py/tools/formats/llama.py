@@ -21,12 +21,14 @@ class Bare(Format):
 
     Attributes:
         begins: marks that may stand before them.
-        fences: what may stand before those at the beginning, and is no part of them.
+        fences: what may stand around those that no mark begins, and is no part of them.
+        amid: see Format.
         head, middle: how an object is written.
     """
 
     begins: tuple[str, ...] = ()
     fences: tuple[tuple[str, str], ...] = ()
+    amid: tuple[str, ...] = ()
     head: str = '{"name": "'
     middle: str = '", "parameters": '
     bare = True

@@ -37,6 +37,9 @@ class Markup(Format):
         pad: what stands around a value, and is no part of it.
         line: what stands after `outer`, `named` and `ended`.
         typed: an attribute of `keyed` that says whether the value is a string.
+        unclosed: what a value ends before that was not closed, unless a grammar sees to it.
+        wrappers: names of an argument that may be an object of all arguments, where the tool has
+            no argument of this name and it is the only one.
     """
 
     outer: str
@@ -51,6 +54,8 @@ class Markup(Format):
     pad: str = ""
     line: str = "\n"
     typed: bool = False
+    unclosed: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()
 
     @property
     def begins(self) -> tuple[str, ...]:
@@ -112,6 +117,8 @@ class Markup(Format):
         return True
 
     def _arguments(self, s: Scanner, out: Output, tools: Tools, name: str) -> Steps[None]:
+        if self.wrappers and (yield from s.attempt(self._wrapped(s, out, tools, name))):
+            return
         count = 0
         out.arguments("{")
         while True:
@@ -119,16 +126,14 @@ class Markup(Format):
             if not (yield from s.accept(self.key)):
                 break
             key = yield from s.match(_NAME)
-            attributes = yield from s.match(_ATTRIBUTES) if self.typed else _nothing()
-            for literal in self.keyed:
-                yield from s.space()
-                yield from s.accept(literal)
+            attributes = yield from self._behind_key(s)
             out.arguments(f"{', ' if count else ''}{json.dumps(key, ensure_ascii=False)}: ")
             count += 1
             kinds = tools.kinds(name, key)
             if 'string="' in attributes:
                 kinds = ("string",) if 'string="true"' in attributes else ("object",)
-            if not (yield from self._value(s, out.arguments, kinds)):
+            ends = (self.ended, *(() if tools.held else self.unclosed))
+            if not (yield from self._value(s, out.arguments, kinds, ends)):
                 out.end(whole=False)
                 return
         closing = self.call_end or self.outer_end
@@ -143,25 +148,56 @@ class Markup(Format):
         out.arguments("}")
         out.end()
 
-    def _value(self, s: Scanner, emit: Emit, kinds: Sequence[str]) -> Steps[bool]:
+    def _behind_key(self, s: Scanner) -> Steps[str]:
+        """What stands between an argument's name and its value; the attributes in it."""
+        attributes = yield from s.match(_ATTRIBUTES) if self.typed else _nothing()
+        for literal in self.keyed:
+            yield from s.space()
+            yield from s.accept(literal)
+        return attributes
+
+    def _wrapped(self, s: Scanner, out: Output, tools: Tools, name: str) -> Steps[bool]:
+        """Take an argument that is all of them, and the end of the call; whether it is there."""
+        yield from s.space()
+        if not (yield from s.accept(self.key)):
+            return False
+        key = yield from s.match(_NAME)
+        if key not in self.wrappers or tools.declares(name, key):
+            return False
+        yield from self._behind_key(s)
+        pieces: list[str] = []
+        yield from s.until((self.ended,), pieces.append)
+        text = "".join(pieces).strip()
+        yield from s.space()
+        if not text.startswith("{") or not is_json(text):
+            return False
+        if not (yield from s.accept(self.call_end)):
+            return False
+        out.arguments(text)
+        out.end()
+        return True
+
+    def _value(
+        self, s: Scanner, emit: Emit, kinds: Sequence[str], ends: tuple[str, ...]
+    ) -> Steps[bool]:
         """Hand on a value as JSON; whether it came to its end."""
         if self.pad:
             yield from s.accept(self.pad)
         if tuple(kinds) == ("string",):
             emit('"')
             held = _Held(emit, self.pad)
-            found = yield from s.until((self.ended,), held.push)
+            found = yield from _up_to_end(s, held.push, ends)
             if found:
                 emit('"')
             else:
                 held.flush()
-            return bool(found)
+            return found
         pieces: list[str] = []
-        found = yield from s.until((self.ended,), pieces.append)
+        found = yield from _up_to_end(s, pieces.append, ends)
         text = "".join(pieces)
         if found:
             emit(_as_json(text.removesuffix(self.pad) if self.pad else text, kinds))
-        return bool(found)
+        return found
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """See Format."""
@@ -192,6 +228,14 @@ class Markup(Format):
             one = f"{head} {inner} {lark.text(self.line)}"
             made.append(one if key in required else f"({one})?")
         return " ".join(made)
+
+
+def _up_to_end(s: Scanner, emit: Emit, ends: tuple[str, ...]) -> Steps[bool]:
+    """Hand on text up to one of these, of which only the first is taken; whether there is one."""
+    found = yield from s.until(ends, emit)
+    if found != ends[0]:
+        s.at -= len(found)
+    return bool(found)
 
 
 def _nothing() -> Steps[str]:

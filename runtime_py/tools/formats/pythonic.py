@@ -87,13 +87,13 @@ class Pythonic(Format):
         first = True
         while True:
             char = yield from s.space()
+            if char == "," and not first:
+                s.at += 1
+                char = yield from s.space()
             if char == ")":
                 s.at += 1
                 out.arguments("}")
                 return True
-            if char == "," and not first:
-                s.at += 1
-                yield from s.space()
             key = yield from s.match(_KEY)
             if not key or (yield from s.space()) != "=":
                 if key:
@@ -102,7 +102,7 @@ class Pythonic(Format):
             s.at += 1
             out.arguments(f"{'' if first else ', '}{json.dumps(key)}: ")
             first = False
-            if not (yield from value(s, out.arguments)):
+            if not (yield from value(s, out.arguments, argument=True)):
                 return False
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:

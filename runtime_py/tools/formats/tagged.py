@@ -28,6 +28,7 @@ class Tagged(Format):
         head, middle: how it is written: head, the name, middle, its arguments, "}".
         space: what stands between mark and object.
         between: what stands between two calls that are no list.
+        silent: see Format.
     """
 
     begins: tuple[str, ...] = ()
@@ -38,11 +39,12 @@ class Tagged(Format):
     middle: str = '", "arguments": '
     space: str = ""
     between: str = "\n"
+    silent: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
         """See Format."""
-        return (*self.begins, *((self.end,) if self.end else ()))
+        return (*self.begins, *((self.end,) if self.end else ()), *self.silent)
 
     @property
     def example(self) -> str:

@@ -18,6 +18,7 @@ PACKAGES = {
     "ask_anthropic.py": ["anthropic==2.12.0", "langchain-anthropic==1.7.7"],
     "ask_open_responses.py": ["openresponses-py==0.1.2", "openai[realtime]==3.54.0"],
     "ask_agents.py": ["openai-agents==0.24.0", "openai==3.54.0", "langchain-openai==1.7.3"],
+    "ask_instructor.py": ["instructor==1.17.0", "openai==3.3.0"],
 }
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
@@ -54,9 +56,10 @@ def engine():
     """An engine whose model says a text; special tokens beside those of the small tokenizer."""
     made = []
 
-    def build(text="", *, template=TEMPLATE, specials=(), seconds=0.0, **options):
+    def build(text="", *, template=TEMPLATE, specials=(), words=(), seconds=0.0, **options):
         backend = small_tokenizers.byte_level()
         backend.add_special_tokens([AddedToken(s, special=True) for s in specials])
+        backend.add_tokens([AddedToken(s, special=False) for s in words])
         tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
         script = saying(tokenizer.encode(text), backend.token_to_id("</s>"))
         core = FakeCore(script, context=4096, pages=8192, step_seconds=seconds)
@@ -112,6 +115,28 @@ def test_calls_stream_as_they_grow(engine):
     assert len([c for c in calls if c["index"] == 0]) > 3
     assert "".join(d.get("content") or "" for d in deltas) == "So."
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("words", [[], [CALL], [CALL[:-30], CALL[-30:]]], ids=len)
+@pytest.mark.parametrize("said", ["So.", ""])
+@pytest.mark.parametrize("logprobs", [False, True])
+def test_openais_accumulator_joins_chunks(engine, words, said, logprobs):
+    """Also where a token has a name and the first of its arguments, or several calls."""
+    it = engine(f"{said}{CALL}{NOW}", words=words)
+    wanted = ask(it).choices[0].message
+    state = ChatCompletionStreamState(input_tools=TOOLS)
+    for chunk in ask(it, stream=True, logprobs=logprobs):
+        made = chunk.model_dump()
+        delta = made["choices"][0]["delta"]
+        assert delta.get("content") != ""  # "" and null are two messages
+        indexes = [call["index"] for call in delta.get("tool_calls", ())]
+        assert len(set(indexes)) == len(indexes)
+        list(state.handle_chunk(ChatCompletionChunk.model_validate(made)))
+    found = state.get_final_completion().choices[0].message
+    assert found.content == wanted.content == (said or None)
+    assert [(c.type, c.function.name, c.function.arguments) for c in found.tool_calls] == [
+        ("function", c.function.name, c.function.arguments) for c in wanted.tool_calls
+    ]
 
 
 def test_what_the_model_is_told(engine):

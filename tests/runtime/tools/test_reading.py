@@ -14,6 +14,7 @@ from wherry.runtime.tools.format import Tools
 from wherry.runtime.tools.parser import OutputParser
 from wherry.runtime.tools.reasoning import thoughts_of
 
+from .slips import SLIPS, Slip, found
 from .written import WRITTEN, Written
 
 WEATHER = {
@@ -26,14 +27,15 @@ WEATHER = {
     "required": ["city"],
 }
 TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
+HELD = Tools(TOOLS.schemas, held=True)
 ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
 
-def parser_of(w: Written, **options) -> OutputParser:
+def parser_of(w: Written, tools: Tools = TOOLS, **options) -> OutputParser:
     thoughts = thoughts_of("\n".join(w.signs))
     opened = thoughts is not None and thoughts.opened(w.prompt)
-    return OutputParser(named(w.family), TOOLS, thoughts, opened=opened, **options)
+    return OutputParser(named(w.family), tools, thoughts, opened=opened, **options)
 
 
 def read(w: Written, pieces=None, **options):
@@ -226,7 +228,7 @@ def test_junk(family):
         assert begun == ended == list(range(len(begun))), output
         if not begun and not named(family).channels:
             shown = "".join(getattr(p, "text", "") for p in whole)
-            for mark in ("<think>", "</think>"):
+            for mark in ("<think>", "</think>", *form.silent):
                 output, shown = output.replace(mark, ""), shown.replace(mark, "")
             assert "".join(shown.split()) == "".join(output.split())
 
@@ -335,6 +337,49 @@ def test_odd_calls(family, output, arguments):
         assert json.loads(message.calls[0].arguments) == found
     else:
         assert json.loads(message.calls[0].arguments) == {"a": None, "b": {"c": [True, "}"]}}
+
+
+def slipped(slip: Slip) -> Written:
+    """A row as an output of a model, which thinks where its row says so."""
+    marks = ("<think>", "</think>") if "<think>" in slip.prompt + slip.output else ()
+    return Written(slip.what, slip.family, marks, slip.prompt, slip.output)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda s: f"{s.family}, {s.what}")
+def test_slips(slip):
+    w = slipped(slip)
+    parser = parser_of(w)
+    message = message_of([*parser.push(w.output), *parser.finish()])
+    assert found(message) == (slip.text, slip.reasoning, list(slip.calls))
+    assert tuple(c.id for c in message.calls) == slip.ids or not slip.ids
+    whole = read(w)
+    assert read(w, list(w.output)) == whole
+    rng = random.Random(slip.what)
+    for _ in range(5):
+        cuts = sorted(rng.sample(range(len(w.output)), 4))
+        assert read(w, [w.output[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]) == (
+            whole
+        )
+
+
+def test_what_a_grammar_holds_is_read_as_it_says():
+    """No call counts that the grammar did not hold to a schema."""
+    think = thoughts_of("</think>")
+    amid = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+    for family, thoughts, output in (
+        ("hermes", think, f"Hm. {amid}"),
+        ("llama", None, 'So {"name": "now", "parameters": {}}'),
+    ):
+        for tools, count in ((HELD, 0), (TOOLS, 1)):
+            parser = OutputParser(named(family), tools, thoughts, opened=thoughts is not None)
+            message = message_of([*parser.push(output), *parser.finish()])
+            assert len(message.calls) == count
+            assert count or message.reasoning + message.text == output
+    value = "a\n<parameter=days>\n3"
+    call = f"<function=get_weather>\n<parameter=city>\n{value}\n</parameter>\n</function>"
+    parser = OutputParser(named("qwen-coder"), HELD)
+    (found,) = message_of([*parser.push(call), *parser.finish()]).calls
+    assert json.loads(found.arguments) == {"city": value}
 
 
 def test_several_of_llama():

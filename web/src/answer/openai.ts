@@ -16,7 +16,8 @@ import type { Generation } from "./generation.js";
 export interface Reply<Whole, Chunk> {
   /** Before the first token. */
   opening(generation: Generation): Chunk[];
-  chunk(delta: Delta): Chunk;
+  /** None where a delta adds nothing. */
+  chunks(delta: Delta): Chunk[];
   /** After the last token. */
   closing(generation: Generation): Chunk[];
   whole(deltas: readonly Delta[], generation: Generation): Whole;
@@ -49,18 +50,19 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
       params.map((_, index) => {
         if (tools) readers.push(new CallReader(tools.several));
         named = tools?.named ?? false;
-        const delta = { role: "assistant" as const, content: "" };
+        const delta = { role: "assistant" as const, ...(!tools && { content: "" }) };
         return chunk([{ index, delta, finish_reason: null }]);
       }),
-    chunk({ index, text, logprobs, finish }) {
+    chunks({ index, text, logprobs, finish }) {
       const reader = readers[index];
       const before = reader?.count ?? 0;
       const read = reader?.push(text, finish !== null) ?? { text, calls: [] };
-      const delta = deltaOf(read, before, finish !== null);
+      const delta = deltaOf(read, before);
       const called = !named && (reader?.count ?? 0) > 0;
       const choice = { index, delta, finish_reason: finishOf(finish, called) };
       const logged = logprobs.length > 0 ? { logprobs: chatLogprobs(logprobs) } : {};
-      return chunk([{ ...choice, ...logged }]);
+      const more = Object.keys({ ...delta, ...logged }).length > 0 || finish !== null;
+      return more ? [chunk([{ ...choice, ...logged }])] : [];
     },
     closing: ({ plan, usage, timings }) =>
       plan.includeUsage ? [{ ...chunk([]), usage, timings }] : [],
@@ -86,9 +88,9 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
 type ChunkDelta = ChatCompletionChunk["choices"][number]["delta"];
 
 /** @param before calls that were given out before. */
-function deltaOf({ text, calls }: Read, before: number, last: boolean): ChunkDelta {
+function deltaOf({ text, calls }: Read, before: number): ChunkDelta {
   return {
-    ...((text || (!last && calls.length === 0)) && { content: text }),
+    ...(text && { content: text }),
     ...(calls.length > 0 && {
       tool_calls: calls.map((call, index) => ({ index: before + index, ...call })),
     }),
@@ -121,7 +123,7 @@ export function completionReply(model: string): Reply<Completion, Completion> {
   });
   return {
     opening: () => [],
-    chunk: (delta) => made([choiceOf(delta, delta.logprobs.length > 0)]),
+    chunks: (delta) => [made([choiceOf(delta, delta.logprobs.length > 0)])],
     closing: ({ plan, usage, timings }) =>
       plan.includeUsage ? [{ ...made([]), usage, timings }] : [],
     whole: (deltas, { plan, usage, timings }) => ({

@@ -165,7 +165,7 @@ async function* chunks<Whole, Chunk>(
 ): AsyncGenerator<Chunk, void, undefined> {
   try {
     yield* reply.opening(generation);
-    for await (const delta of deltas) yield reply.chunk(delta);
+    for await (const delta of deltas) yield* reply.chunks(delta);
     yield* reply.closing(generation);
   } finally {
     close();

@@ -11,7 +11,7 @@ export interface Read {
 /**
  * Tells text from calls, as it comes. What may be the beginning of a mark waits; a call is given out
  * when it is complete. What stands between marks and is no call stays text; blanks round calls are
- * nobody's.
+ * nobody's, but for what keeps the words before a call from those after it.
  */
 export class CallReader {
   /** Calls so far. */
@@ -19,6 +19,8 @@ export class CallReader {
   readonly #several: boolean;
   #waiting = "";
   #called = false; // since the last text
+  #spoke = false;
+  #gap = ""; // blanks before or between calls
 
   /** @param several whether more than the first call counts. */
   constructor(several: boolean) {
@@ -51,7 +53,9 @@ export class CallReader {
     if (end < 0 && !last) return undefined;
     const whole = this.#take(end < 0 ? this.#waiting.length : end + END.length) ?? "";
     const inside = whole.slice(begin + BEGIN.length, end < 0 ? undefined : end);
-    return callOf(inside) ?? whole;
+    const call = callOf(inside);
+    if (call) this.#gap ||= whole.slice(0, begin);
+    return call ?? whole;
   }
 
   #take(length: number): string | undefined {
@@ -61,8 +65,11 @@ export class CallReader {
   }
 
   #said(text: string): string {
-    const said = this.#called ? text.trimStart() : text;
-    this.#called &&= said === "";
+    const words = this.#called ? text.trimStart() : text;
+    if (words === "") return "";
+    const gap = this.#gap || text.slice(0, text.length - words.length);
+    const said = this.#called && this.#spoke ? gap + words : words;
+    [this.#called, this.#spoke, this.#gap] = [false, true, ""];
     return said;
   }
 

@@ -1,4 +1,3 @@
-#include "app/template/characters.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
 #include "app/tools/formats/formats.h"
@@ -9,12 +8,7 @@ namespace wherry::app {
 
 namespace {
 
-bool letter(char32_t code) {  // of a name, as a regular expression's \w
-  return code == '_' || jinja::is_alpha(code) || jinja::is_decimal(code) || jinja::is_digit(code) ||
-         jinja::is_numeric(code);
-}
-
-bool of_dotted(char32_t code) { return code == '.' || code == '-' || letter(code); }
+bool of_dotted(char32_t code) { return code == '.' || code == '-' || of_python_name(code); }
 
 bool of_braced_key(char32_t code) {
   return !jinja::is_space(code) &&
@@ -22,15 +16,12 @@ bool of_braced_key(char32_t code) {
           std::string_view(":{}[],<").find(static_cast<char>(code)) == std::string_view::npos);
 }
 
-bool begins_word(char32_t code) {
-  return code == '_' || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
-}
-
 }  // namespace
 
 bool Braces::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {
   s.space();
-  if (!s.accept("call:")) return false;
+  s.accept(":");  // models stumble over the colon, or leave the word out
+  s.accept("call:");
   const std::string name = s.match(of_dotted);
   if (name.empty() || !s.accept("{")) return false;
   out.begin(name);
@@ -97,7 +88,7 @@ bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::str
 
 bool Pythonic::call(Scanner& s, Output& out, const Tools* known) {
   s.space();
-  const std::string name = s.match(begins_word, of_dotted);
+  const std::string name = s.match(begins_python_name, of_dotted);
   if (name.empty() || (known != nullptr && !known->has(name)) || !s.accept("(")) return false;
   out.begin(name);
   out.arguments("{");
@@ -109,17 +100,17 @@ bool Pythonic::arguments(Scanner& s, Output& out) {
   jinja::JsonStyle ascii;
   ascii.ensure_ascii = true;
   for (bool first = true;; first = false) {
-    const char32_t code = s.space();
+    char32_t code = s.space();
+    if (code == ',' && !first) {
+      ++s.at;
+      code = s.space();
+    }
     if (code == ')') {
       ++s.at;
       out.arguments("}");
       return true;
     }
-    if (code == ',' && !first) {
-      ++s.at;
-      s.space();
-    }
-    const std::string key = s.match(begins_word, letter);
+    const std::string key = s.match(begins_python_name, of_python_name);
     const std::string written = (first ? "" : ", ") + jinja::to_json(Value(key), ascii);
     if (key.empty() || s.space() != '=') {
       if (!key.empty()) out.arguments(written);
@@ -127,7 +118,7 @@ bool Pythonic::arguments(Scanner& s, Output& out) {
     }
     ++s.at;
     out.arguments(written + ": ");
-    if (!python_value(s, out.to_arguments())) return false;
+    if (!python_argument(s, out.to_arguments())) return false;
   }
 }
 

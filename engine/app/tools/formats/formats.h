@@ -18,8 +18,10 @@ struct Tagged : Format {
   CallObject form;
   std::string head = "{\"name\": \"", middle = "\", \"arguments\": ";  // of the object
   std::string space;                                                   // between mark and object
+  Texts left_out;                                                      // see silent
 
   Texts begins() const override { return begin; }
+  Texts silent() const override { return left_out; }
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
@@ -31,13 +33,15 @@ struct Tagged : Format {
 struct Bare : Format {
   Texts begin;
   std::string middle = "\", \"parameters\": ";  // between a name and its arguments
-  // What may stand around those at the beginning, and is no part of them.
+  // What may stand around those that no mark begins, and is no part of them.
   std::vector<std::pair<std::string, std::string>> fences;
+  Texts between;  // see amid
 
   Texts begins() const override { return begin; }
   Texts markers() const override { return begin; }
   std::string example() const override;
   bool bare() const override { return true; }
+  Texts amid() const override { return between; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
   std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
@@ -95,6 +99,10 @@ struct Markup : Format {
   std::string pad;                     // stands around a value, and is no part of it
   std::string line = "\n";             // stands after `outer`, `named` and `ended`
   bool typed = false;                  // an attribute of `keyed` says whether the value is a string
+  Texts unclosed;  // what a value ends before that was not closed, unless a grammar sees to it
+  // Names of an argument that may be an object of all arguments, where the tool has no argument of
+  // this name and it is the only one.
+  Texts wrappers;
 
   Texts begins() const override { return not_empty({outer, call}); }  // models forget the outer one
   Texts markers() const override;
@@ -105,9 +113,9 @@ struct Markup : Format {
  private:
   bool one(Scanner& s, Output& out, const Tools& tools) const;
   void arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
-  Texts kinds(Scanner& s, const Tools& tools, const std::string& name,
-              const std::string& key) const;
-  bool value(Scanner& s, const Emit& emit, const Texts& kinds) const;
+  std::string behind_key(Scanner& s) const;
+  bool wrapped(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
+  bool value(Scanner& s, const Emit& emit, const Texts& kinds, const Texts& ends) const;
   std::string elements(Rules& rules, const CallRule& call) const;
 };
 

@@ -56,6 +56,7 @@ bool Headed::calls(Scanner& s, Output& out, const Tools&, const std::string& mar
 }
 
 bool Headed::call(Scanner& s, Output& out) const {
+  s.space();
   const bool prefixed = !before.empty() && s.accept(before);
   s.match(jinja::is_space);
   const std::string name = s.match(of_header);
@@ -64,7 +65,10 @@ bool Headed::call(Scanner& s, Output& out) const {
     given = s.match(of_id);
     if (!given.empty() && whole_id) given = (prefixed ? before : "") + name + tag + given;
   }
-  if (name.empty() || !s.accept_one(middle)) return false;
+  s.space();
+  Texts behind;
+  for (const std::string& text : middle) behind.push_back(without_left_space(text));
+  if (name.empty() || !s.accept_one(behind)) return false;
   const char32_t first = s.space();
   if (first != '{' && first != '"') return false;
   out.begin(name, given);

@@ -20,7 +20,7 @@ bool of_name(char32_t code) {
 
 bool of_attributes(char32_t code) { return code != '<' && code != '>'; }
 
-bool has(const Texts& kinds, const char* kind) {
+bool has(const Texts& kinds, const std::string& kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
@@ -137,27 +137,50 @@ bool Markup::one(Scanner& s, Output& out, const Tools& tools) const {
   return true;
 }
 
-// What follows an argument's name; the types that its value may have.
-Texts Markup::kinds(Scanner& s, const Tools& tools, const std::string& name,
-                    const std::string& argument) const {
-  const std::string attributes = typed ? s.match(of_attributes) : "";
+// What stands between an argument's name and its value; the attributes in it.
+std::string Markup::behind_key(Scanner& s) const {
+  std::string attributes = typed ? s.match(of_attributes) : "";
   for (const std::string& literal : keyed) {
     s.space();
     s.accept(literal);
   }
-  if (attributes.find("string=\"") == attributes.npos) return tools.kinds(name, argument);
-  return {attributes.find("string=\"true\"") != attributes.npos ? "string" : "object"};
+  return attributes;
+}
+
+// Takes an argument that is all of them, and the end of the call; whether it is there.
+bool Markup::wrapped(Scanner& s, Output& out, const Tools& tools, const std::string& name) const {
+  s.space();
+  if (!s.accept(key)) return false;
+  const std::string argument = s.match(of_name);
+  if (!has(wrappers, argument) || tools.declares(name, argument)) return false;
+  behind_key(s);
+  std::string text;
+  s.until({ended}, [&](std::string_view piece) { text += piece; });
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  text = start < end ? text.substr(start, end - start) : "";
+  s.space();
+  if (text.empty() || text[0] != '{' || !is_json(text) || !s.accept(call_end)) return false;
+  out.arguments(text);
+  out.end();
+  return true;
 }
 
 void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const {
+  if (!wrappers.empty() && s.attempt([&] { return wrapped(s, out, tools, name); })) return;
   out.arguments("{");
   for (bool first = true;; first = false) {
     s.space();
     if (!s.accept(key)) break;
     const std::string argument = s.match(of_name);
-    const Texts types = kinds(s, tools, name, argument);
+    const std::string attributes = behind_key(s);
+    Texts types = tools.kinds(name, argument);
+    if (attributes.find("string=\"") != attributes.npos) {
+      types = {attributes.find("string=\"true\"") != attributes.npos ? "string" : "object"};
+    }
     out.arguments((first ? "" : ", ") + json_string(argument) + ": ");
-    if (!value(s, out.to_arguments(), types)) return out.end(false);
+    Texts ends = {ended};
+    if (!tools.held) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
+    if (!value(s, out.to_arguments(), types, ends)) return out.end(false);
   }
   const std::string& closing = call_end.empty() ? outer_end : call_end;
   const bool closed = call_end.empty() ? s.comes(closing) : s.accept(closing);
@@ -172,14 +195,20 @@ void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::s
   out.end();
 }
 
+// Hands on text up to one of these, of which only the first is taken; whether there is one.
+static bool up_to_end(Scanner& s, const Emit& emit, const Texts& ends) {
+  const std::optional<size_t> found = s.until(ends, emit);
+  if (found && *found > 0) s.at -= ends[*found].size();
+  return found.has_value();
+}
+
 // Hands on a value as JSON; whether it came to its end.
-bool Markup::value(Scanner& s, const Emit& emit, const Texts& types) const {
+bool Markup::value(Scanner& s, const Emit& emit, const Texts& types, const Texts& ends) const {
   if (!pad.empty()) s.accept(pad);
   if (types == Texts{"string"}) {
     emit("\"");
     Held held(emit, pad);
-    const bool found =
-        s.until({ended}, [&](std::string_view text) { held.push(text); }).has_value();
+    const bool found = up_to_end(s, [&](std::string_view text) { held.push(text); }, ends);
     if (found) {
       emit("\"");
     } else {
@@ -188,7 +217,7 @@ bool Markup::value(Scanner& s, const Emit& emit, const Texts& types) const {
     return found;
   }
   std::string text;
-  if (!s.until({ended}, [&](std::string_view piece) { text += piece; })) return false;
+  if (!up_to_end(s, [&](std::string_view piece) { text += piece; }, ends)) return false;
   if (!pad.empty() && ends_with(text, pad)) text.resize(text.size() - pad.size());
   emit(as_json(text, types));
   return true;

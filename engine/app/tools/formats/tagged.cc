@@ -14,6 +14,7 @@ bool left_over(char32_t code) {  // brackets too many
 Texts Tagged::markers() const {
   Texts made = begin;
   made.push_back(end);
+  made.insert(made.end(), left_out.begin(), left_out.end());
   return not_empty(made);
 }
 
