@@ -10,8 +10,9 @@ from typing import Any
 from wherry.errors import listing
 
 from ..request.errors import RequestError
-from .audit import MAX_TEXT, WHITESPACE, SchemaProblems, prepared
+from .audit import MAX_TEXT, SchemaProblems, prepared
 from .constraint import Constraint
+from .layout import ONE_LINE, Layout, of_pattern
 from .patterns import literal
 from .structural_tag import structural_tag
 
@@ -31,7 +32,7 @@ FIELDS = (
     "grammar",
     "json_schema",
 )
-_LAYOUT = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
+_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
 _NO_EFFECT = ("disable_fallback",)  # there is nothing to fall back to
 
 
@@ -93,7 +94,7 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
     if not isinstance(value, Mapping):
         raise _shape(param, value, 'an object: {"json": {...}}')
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
-    unknown = [k for k in value if k not in (*kinds, *_LAYOUT, *_NO_EFFECT)]
+    unknown = [k for k in value if k not in (*kinds, *_OPTIONS, *_NO_EFFECT)]
     asked = [k for k in kinds if value.get(k) is not None and value[k] is not False]
     if unknown or len(asked) != 1:
         raise _shape(param, sorted(value), f"exactly one of {', '.join(kinds)}")
@@ -103,23 +104,23 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
         return _tag(_loaded(value[kind], where), where, is_special)
     if kind in ("json", "json_object"):
         schema = value[kind] if kind == "json" else {"type": "object"}
-        return _json(schema, where, _whitespace(value, param))
+        return _json(schema, where, _layout(value, param))
     return _MAKERS[kind](value[kind], where)
 
 
-def _whitespace(options: Mapping[str, Any], param: str) -> str | None:
+def _layout(options: Mapping[str, Any], param: str) -> Layout | None:
     if options.get("disable_any_whitespace"):
-        return None
+        return ONE_LINE
     pattern = options.get("whitespace_pattern")
     if pattern is None:
-        return WHITESPACE
-    return _text(pattern, f"{param}.whitespace_pattern", MAX_REGEX)
+        return None
+    return of_pattern(_text(pattern, f"{param}.whitespace_pattern", MAX_REGEX))
 
 
-def _json(value: Any, param: str, whitespace: str | None = WHITESPACE) -> Constraint:
+def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
     schema = _loaded(value, param)
     try:
-        text = prepared(schema, whitespace)
+        text = prepared(schema, layout)
     except SchemaProblems as e:
         raise RequestError(
             listing(e.lines, limit=20), param=param, code="unsupported_schema"
