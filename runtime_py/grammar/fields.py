@@ -21,6 +21,12 @@ MAX_GRAMMAR = 64 * 2**10
 MAX_GBNF = 16 * 2**10  # the converter's time grows with the square of the rules: 0.3 s at most
 MAX_REGEX = 8 * 2**10
 MAX_CHOICES = 64 * 2**10  # of all choices together
+MAX_DEPTH = 100  # groups in groups: what reads a grammar calls itself for each
+# In GBNF and in Lark, what may hold brackets that are no groups: texts, expressions, comments.
+_NO_GROUPS = (
+    re.compile(r'"(?:[^"\\\n]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|#[^\n]*'),
+    re.compile(r'"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|(?:#|//)[^\n]*'),
+)
 
 FIELDS = (
     "response_format",
@@ -146,8 +152,12 @@ def _choice(value: Any, param: str) -> Constraint:
 
 def _grammar(value: Any, param: str) -> Constraint:
     text = _text(value, param, MAX_GRAMMAR)
-    if "::=" in text:
+    gbnf = "::=" in text
+    if gbnf:
         _text(text, param, MAX_GBNF)
+    depth = _depth(_NO_GROUPS[0 if gbnf else 1].sub("", text))
+    if depth > MAX_DEPTH:
+        raise _invalid(f"{param} has brackets {depth} deep; accepted are {MAX_DEPTH}", param)
     from llguidance.gbnf_to_lark import any_to_lark
 
     try:
@@ -155,6 +165,17 @@ def _grammar(value: Any, param: str) -> Constraint:
     except Exception as e:  # the converter's own derive from Exception alone
         raise _invalid(f"The grammar cannot be read: {e}", param) from e
     return Constraint("lark", lark, param)
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}" and depth:
+            depth -= 1
+    return deepest
 
 
 def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constraint:
