@@ -7,6 +7,7 @@ be said, the keyword is refused.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import permutations
 from math import perm, prod
@@ -21,7 +22,8 @@ EXPANDED = frozenset(
 
 _UNIONS = 6  # of dependencies: each doubles what there is
 _ALTERNATIVES = 256  # of one oneOf
-_LISTS = 500  # of one uniqueItems
+_LISTS = 500  # of one uniqueItems,
+_TEXT = 2**20  # and their characters, at most
 
 
 class Expansion:
@@ -145,6 +147,8 @@ class Expansion:
             raise NotNegated("its items have to be of few values (enum), or maxItems 1")
         size = min([len(values), *([int(most)] if isinstance(most, (int, float)) else [])])
         count = sum(perm(len(values), n) for n in range(size + 1))
+        if count * len(json.dumps(values)) > _TEXT:
+            raise NotNegated(f"its {len(values)} values are too long")
         if count > _LISTS:
             raise NotNegated(
                 f"there are {count} lists of its {len(values)} values; accepted are {_LISTS}. Give "

@@ -7,8 +7,8 @@ that the grammars narrow (patterns, formats), are not turned round.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from typing import Any
 
 from .disjoint import TYPES, equal, type_of
@@ -17,6 +17,7 @@ from .formats import ENFORCED, REFUSED, REWRITTEN
 Schema = Any
 
 _STEPS = 5_000  # schemas in all
+_STEP = 50  # characters of constants, and of what is left as it is, that count as one more
 _DEPTH = 8
 _WORDS = 2_000  # characters of texts that are left out
 _WORD = 60  # of one: groups in groups of an expression
@@ -100,7 +101,9 @@ class Negation:
         keywords = [k for k in schema if self._constrains(k)]
         if "$ref" in keywords and len(keywords) > 1:
             raise NotNegated("$ref beside other keywords cannot be turned round")
-        return [one for k in keywords for one in self._keyword(k, schema, among, depth)]
+        found = [one for k in keywords for one in self._keyword(k, schema, among, depth)]
+        # A copy: what is rewritten later must not be what is turned round again.
+        return found if depth else list(json.loads(json.dumps(found)))
 
     def _keyword(
         self, name: str, schema: dict[str, Any], among: frozenset[str], depth: int
@@ -109,6 +112,8 @@ class Negation:
         of_type = _OPPOSITES[name][0] if name in _OPPOSITES else _OF_TYPE.get(name)
         if of_type is not None and not among & _kinds(of_type):
             return
+        if name in ("const", "enum", "not", "required"):
+            self._steps += len(json.dumps(value)) // _STEP
         if name == "type":
             yield from _other_types(schema, among)
         elif name in ("const", "enum"):
@@ -123,7 +128,7 @@ class Negation:
                 for other in self(one, TYPES, depth + 1):
                     yield {"type": "object", "properties": {key: other}, "required": [key]}
         elif name == "not":
-            yield deepcopy(value)
+            yield value
         elif name == "allOf":
             for one in _checked(value, list):
                 yield from self(one, among, depth + 1)

@@ -275,6 +275,26 @@ def test_a_union_that_is_dear_to_compare():
     prepared({"oneOf": tagged[:100]})
 
 
+LONG = {"x": {"not": {"enum": [*range(20_000)]}}}
+WORDS = {"x": {"type": "string", "enum": [f"{i} of many words" for i in range(100)]}}
+BIG = [f"{i}" * 20_000 for i in range(5)]
+DEAR = {
+    "copies": {"oneOf": [{"$ref": "#/$defs/x"}] * 70, "$defs": LONG},
+    "expressions": {"oneOf": [{"$ref": "#/$defs/x"}] * 70, "$defs": WORDS},
+    "lists": {"type": "array", "items": {"enum": BIG}, "uniqueItems": True},
+    "names": {"oneOf": [{"required": [f"{i} {j}" for j in range(60)]} for i in range(300)]},
+}
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_what_is_dear_to_turn_round(name):
+    """What is refused is refused soon, and what is not is not much larger than it was."""
+    started = time.process_time()
+    with pytest.raises(SchemaProblems, match=r"oneOf|uniqueItems"):
+        prepared(DEAR[name])
+    assert time.process_time() - started < 3
+
+
 @pytest.mark.parametrize("value", ["x", 3, None, []])
 def test_not_a_schema(value):
     with pytest.raises(SchemaProblems, match="an object or a boolean"):
