@@ -1,7 +1,7 @@
 """JSON Schema, before it is compiled: what cannot be enforced is named, with where it stands.
 
 The table below is about drafts 2020-12 and the ones before, as llguidance 1.9 compiles them;
-tests/runtime/grammar/test_audit.py holds it to the library, and random outputs to a validator.
+tests/runtime/grammar/test_schemas.py holds it to the library, and random outputs to a validator.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote
 
 from . import formats
 from .disjoint import Disjoint
+from .expansion import EXPANDED, Expansion
+from .layout import Layout, unwritable, written
+from .negation import Negation
+from .numbers import inexact, tighten
 from .patterns import from_ecma
+from .references import References, objects
 
 # What is enforced, and how its schemas lie in the keyword's value.
 ENFORCED: dict[str, str] = {
@@ -52,9 +56,8 @@ ANNOTATIONS = frozenset(
     "default definitions deprecated description examples id readOnly title writeOnly".split()
 )
 REFUSED = frozenset(
-    "$dynamicAnchor $dynamicRef $recursiveAnchor $recursiveRef contains dependencies "
-    "dependentRequired dependentSchemas disallow divisibleBy else extends if maxContains "
-    "minContains not propertyNames then unevaluatedItems unevaluatedProperties uniqueItems".split()
+    "$dynamicAnchor $dynamicRef $recursiveAnchor $recursiveRef contains disallow divisibleBy "
+    "extends maxContains minContains propertyNames unevaluatedItems unevaluatedProperties".split()
 )
 _DRAFTS = ("draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 _DIALECTS = frozenset(
@@ -70,9 +73,6 @@ MAX_DIVISOR = 10_000  # multipleOf, its digits as a whole number
 MAX_DEPTH = 100  # schemas inside schemas, through references
 MAX_SCHEMAS = 20_000
 MAX_TEXT = 256 * 2**10  # characters as JSON
-# Between tokens of JSON: at most one blank, or one line break and its indentation. Without a bound
-# a model may write blanks for ever.
-WHITESPACE = r"[ \t]|\r?\n[ \t]{0,40}"
 
 
 class SchemaProblems(ValueError):
@@ -83,13 +83,12 @@ class SchemaProblems(ValueError):
         self.lines = lines
 
 
-def prepared(schema: Any, whitespace: str | None = WHITESPACE) -> str:
+def prepared(schema: Any, layout: Layout | None = None) -> str:
     """The schema that is compiled, as JSON: audited, and rewritten where that keeps its meaning.
 
     Args:
         schema: as `json.loads` gives it.
-        whitespace: an expression for what may stand between tokens; None: nothing, but a blank
-            after each comma and colon, as `json.dumps` writes.
+        layout: the white space of what is written; None: as models write it.
 
     Raises:
         SchemaProblems: everything that cannot be enforced.
@@ -107,27 +106,32 @@ def prepared(schema: Any, whitespace: str | None = WHITESPACE) -> str:
         raise SchemaProblems([f"#: {e}"]) from e
     if isinstance(copy, bool):
         copy = {} if copy else {"enum": []}
-    audit = _Audit(copy)
+    audit = _Audit(copy, json.loads(json.dumps(copy)))
     audit.walk(copy, "#", 0)
     if audit.problems:
         raise SchemaProblems(audit.problems)
-    if whitespace is None:
-        layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    else:
-        layout = {"whitespace_pattern": whitespace}
-    return json.dumps({**copy, "x-guidance": layout})
+    return written(copy, layout, References(copy).target)
 
 
 class _Audit:
-    def __init__(self, root: dict[str, Any]) -> None:
+    """Args: a schema, which is rewritten, and the same again, as the client sent it."""
+
+    def __init__(self, root: dict[str, Any], original: dict[str, Any]) -> None:
         self.problems: list[str] = []
         self._root = root
         self._seen: set[int] = set()
-        self._disjoint = Disjoint(self._target)
-        self._anchors = {s["$anchor"]: s for s in _objects(root) if _is_name(s.get("$anchor"))}
+        self._references = References(root)
+        pairs = zip(objects(root), objects(original), strict=True)
+        self._originals = {id(rewritten): as_sent for rewritten, as_sent in pairs}
+        self._places: dict[int, str] = {}  # of schemas that an expansion moves or makes
+        sent = References(original).target
+        self._expand = Expansion(
+            Disjoint(sent), Negation(sent, _constrains), sent, self._add, self._place
+        )
 
     def walk(self, schema: Any, path: str, depth: int) -> None:
         """Audit a schema and what it contains or refers to; rewrite it in place."""
+        path = self._places.get(id(schema), path)
         if id(schema) in self._seen or isinstance(schema, bool):
             return
         if not isinstance(schema, dict):
@@ -143,10 +147,11 @@ class _Audit:
                 )
             return
         self._check(schema, path)
+        self._expand(schema, self._originals.get(id(schema), schema), path)
         for child, where in _children(schema, path):
             self.walk(child, where, depth + 1)
         if "$ref" in schema:
-            target = self._resolve(schema)
+            target = self._references.resolve(schema)
             if target is None:
                 self._add(
                     f"{path}/$ref",
@@ -160,12 +165,13 @@ class _Audit:
     def _add(self, path: str, problem: str) -> None:
         self.problems.append(f"{path}: {problem}")
 
+    def _place(self, schema: Any, path: str) -> None:
+        if isinstance(schema, dict):
+            self._places[id(schema)] = path
+
     def _check(self, schema: dict[str, Any], path: str) -> None:
         for name in [n for n in schema if n in REFUSED]:
-            if name == "uniqueItems" and schema[name] is False:
-                del schema[name]
-            else:
-                self._add(f"{path}/{name}", f"{name} cannot be enforced")
+            self._add(f"{path}/{name}", f"{name} cannot be enforced")
         if schema is not self._root and isinstance(schema.get("$id"), str):
             self._add(f"{path}/$id", "$id inside a schema cannot be enforced: it moves references")
         schema.pop("x-guidance", None)  # the library's own switches are not the client's
@@ -179,6 +185,27 @@ class _Audit:
                 schema[name] = int(schema[name])  # the compiler takes 2.0 for a fraction
         self._check_properties(schema, path)
         self._check_divisor(schema, path)
+        self._check_numbers(schema, path)
+        self._check_constants(schema, path)
+
+    def _check_numbers(self, schema: dict[str, Any], path: str) -> None:
+        name = tighten(schema)
+        if name is not None:
+            self._add(
+                f"{path}/{name}",
+                f"{name} {schema[name]} cannot be enforced: there are integers up to 2^63 - 1",
+            )
+
+    def _check_constants(self, schema: dict[str, Any], path: str) -> None:
+        for name in ("const", "enum"):
+            number, control = inexact(schema.get(name)), unwritable(schema.get(name))
+            if number is not None:
+                self._add(
+                    f"{path}/{name}",
+                    f"{number} cannot be enforced: beyond 2^53 numbers are compared as doubles",
+                )
+            if control is not None:
+                self._add(f"{path}/{name}", f"{control} cannot be enforced: it is not written")
 
     def _check_properties(self, schema: dict[str, Any], path: str) -> None:
         required, properties = schema.get("required", []), schema.get("properties", {})
@@ -219,33 +246,9 @@ class _Audit:
                 f"{MAX_DIVISOR} are",
             )
 
-    def _resolve(self, schema: dict[str, Any]) -> Any:
-        """What its `$ref` names; None if that is not in the schema."""
-        reference = schema["$ref"]
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            return None
-        if not reference.startswith("#/"):
-            return self._root if reference == "#" else self._anchors.get(reference[1:])
-        found: Any = self._root
-        for part in reference[2:].split("/"):
-            name = _unescaped(part)
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                return None
-        return found
-
-    def _target(self, schema: dict[str, Any]) -> Any:
-        found = self._resolve(schema)
-        return schema if found is None else found
-
     def _rewrite(self, schema: dict[str, Any], path: str) -> None:
         self._rewrite_patterns(schema, path)
         self._rewrite_format(schema, path)
-        if isinstance(schema.get("oneOf"), list):
-            self._rewrite_one_of(schema, path)
 
     def _rewrite_patterns(self, schema: dict[str, Any], path: str) -> None:
         if isinstance(schema.get("pattern"), str):
@@ -276,36 +279,6 @@ class _Audit:
             schema.setdefault("allOf", [])
             schema["allOf"] = [*schema["allOf"], {"pattern": formats.REWRITTEN[name]}]
 
-    def _rewrite_one_of(self, schema: dict[str, Any], path: str) -> None:
-        parts = schema["oneOf"]
-
-        overlap = next(
-            (
-                (i, j)
-                for j in range(len(parts))
-                for i in range(j)
-                if not self._disjoint(parts[i], parts[j])
-            ),
-            None,
-        )
-        if overlap:
-            self._add(
-                f"{path}/oneOf",
-                f"oneOf cannot be enforced: {overlap[0]} and {overlap[1]} may both be valid. Use "
-                "anyOf, or give them a required property with another constant each",
-            )
-            return
-        # In its place, because the order of keywords is that of the properties that they bring.
-        renamed = {
-            ("allOf" if k == "oneOf" and "anyOf" in schema else "anyOf" if k == "oneOf" else k): v
-            for k, v in schema.items()
-        }
-        if "anyOf" in schema:
-            renamed["allOf"] = [*schema.get("allOf", []), {"anyOf": parts}]
-            renamed["anyOf"] = schema["anyOf"]
-        schema.clear()
-        schema.update(renamed)
-
 
 def _children(schema: dict[str, Any], path: str) -> Iterator[tuple[Any, str]]:
     for name, shape in ENFORCED.items():
@@ -318,28 +291,12 @@ def _children(schema: dict[str, Any], path: str) -> Iterator[tuple[Any, str]]:
             yield value, f"{path}/{name}"
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON value."""
-    stack = [value]
-    while stack:
-        found = stack.pop()
-        if isinstance(found, dict):
-            yield found
-            stack.extend(found.values())
-        elif isinstance(found, list):
-            stack.extend(found)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str)
+def _constrains(name: str) -> bool:
+    return name in ENFORCED or name in REFUSED or name in EXPANDED
 
 
 def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def _unescaped(part: str) -> str:
-    return unquote(part).replace("~1", "/").replace("~0", "~")
 
 
 def _kind(value: Any) -> str:

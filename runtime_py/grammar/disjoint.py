@@ -8,7 +8,7 @@ from typing import Any
 Schema = Any
 Resolve = Callable[[dict[str, Any]], Schema]  # follows `$ref`
 
-_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
+TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
 _DEPTH = 8  # of schemas inside schemas that are looked at; deeper is not proven
 _STEPS = 50_000  # comparisons in all, a fraction of a second; beyond them nothing is proven
 
@@ -24,10 +24,10 @@ class Disjoint:
         self._resolve = resolve
         self._steps = 0
 
-    def __call__(self, a: Schema, b: Schema, depth: int = 0) -> bool:
-        """True where it is proven by types, by constants, or by a property that both require.
+    def __call__(self, a: Schema, b: Schema, among: frozenset[str] = TYPES, depth: int = 0) -> bool:
+        """True where it is proven by types, constants, bounds, or a property that one requires.
 
-        False says that it is not proven, not that it is wrong.
+        False says that it is not proven, not that it is wrong. among: types of the values.
         """
         self._steps += 1
         if a is False or b is False:
@@ -36,32 +36,40 @@ class Disjoint:
             return False
         if not isinstance(a, dict) or not isinstance(b, dict):
             return False
-        if not types(a) & types(b) or _values_differ(a, b) or _whole_and_broken(a, b):
+        both = types(a) & types(b) & among
+        if not both or _values_differ(a, b) or _whole_and_broken(a, b) or _apart(a, b, both):
             return True
-        if self._by_parts(a, b, depth) or self._by_parts(b, a, depth):
+        if self._by_parts(a, b, both, depth) or self._by_parts(b, a, both, depth):
             return True
-        return types(a) == types(b) == {"object"} and self._by_property(a, b, depth)
+        return both == {"object"} and self._by_property(a, b, depth)
 
-    def _by_parts(self, a: dict[str, Any], b: Schema, depth: int) -> bool:
+    def _by_parts(self, a: dict[str, Any], b: Schema, among: frozenset[str], depth: int) -> bool:
         """By what `a` refers to, or is made of."""
         if "$ref" in a:
             target = self._resolve(a)
-            if target is not a and self(target, b, depth + 1):
+            if target is not a and self(target, b, among, depth + 1):
                 return True
-        if any(self(part, b, depth + 1) for part in _list(a.get("allOf"))):
+        if any(self(part, b, among, depth + 1) for part in _list(a.get("allOf"))):
             return True
         return any(
-            bool(_list(a.get(name))) and all(self(part, b, depth + 1) for part in a[name])
+            bool(_list(a.get(name))) and all(self(part, b, among, depth + 1) for part in a[name])
             for name in ("anyOf", "oneOf")
         )
 
     def _by_property(self, a: dict[str, Any], b: dict[str, Any], depth: int) -> bool:
-        left, right = a.get("properties"), b.get("properties")
-        if not isinstance(left, dict) or not isinstance(right, dict):
-            return False
-        required = [n for n in _list(a.get("required")) if n in _list(b.get("required"))]
-        names = [n for n in required if isinstance(n, str) and n in left and n in right]
-        return any(self(left[name], right[name], depth + 1) for name in names)
+        required = {n for s in (a, b) for n in _list(s.get("required")) if isinstance(n, str)}
+        return any(
+            self(_property(a, name), _property(b, name), depth=depth + 1)
+            for name in sorted(required)
+        )
+
+
+def _property(schema: dict[str, Any], name: str) -> Schema:
+    """What is said of a property, or as much of it as is looked at."""
+    named = schema.get("properties", {})
+    if not isinstance(named, dict) or "patternProperties" in schema:
+        return True
+    return named.get(name, schema.get("additionalProperties", True))
 
 
 def _list(value: Any) -> list[Any]:
@@ -70,13 +78,13 @@ def _list(value: Any) -> list[Any]:
 
 def types(schema: dict[str, Any]) -> frozenset[str]:
     """Types of JSON that its own `type`, `const` and `enum` allow; integers are numbers."""
-    allowed = _TYPES
+    allowed = TYPES
     if "type" in schema:
         named = schema["type"]
         names = named if isinstance(named, list) else [named]
         allowed &= {"number" if n == "integer" else str(n) for n in names}
     values = _values(schema)
-    return allowed if values is None else allowed & {_type_of(v) for v in values}
+    return allowed if values is None else allowed & {type_of(v) for v in values}
 
 
 def _values(schema: dict[str, Any]) -> list[Any] | None:
@@ -105,7 +113,30 @@ def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return False
 
 
-def _type_of(value: Any) -> str:
+# Of each type, the keywords for the least and the most, which are valid themselves.
+_BOUNDS = (
+    ({"number"}, "minimum", "maximum"),
+    ({"string"}, "minLength", "maxLength"),
+    ({"array"}, "minItems", "maxItems"),
+    ({"object"}, "minProperties", "maxProperties"),
+)
+
+
+def _apart(a: dict[str, Any], b: dict[str, Any], both: frozenset[str]) -> bool:
+    """Whether the most of one is less than the least of the other."""
+    for kind, least, most in _BOUNDS:
+        if both == kind:
+            return _less(a.get(most), b.get(least)) or _less(b.get(most), a.get(least))
+    return False
+
+
+def _less(most: Any, least: Any) -> bool:
+    bounds = [v for v in (most, least) if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    return len(bounds) == 2 and bounds[0] < bounds[1]
+
+
+def type_of(value: Any) -> str:
+    """The type of a value, in the words of JSON Schema."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -118,7 +149,7 @@ def _type_of(value: Any) -> str:
 
 def equal(a: Any, b: Any) -> bool:
     """As JSON Schema compares: 1 and 1.0 are equal, 1 and true are not."""
-    if _type_of(a) != _type_of(b):
+    if type_of(a) != type_of(b):
         return False
     if isinstance(a, list):
         return len(a) == len(b) and all(equal(v, w) for v, w in zip(a, b, strict=True))

@@ -10,8 +10,9 @@ from typing import Any
 from wherry.errors import listing
 
 from ..request.errors import RequestError
-from .audit import MAX_TEXT, WHITESPACE, SchemaProblems, prepared
+from .audit import MAX_TEXT, SchemaProblems, prepared
 from .constraint import Constraint
+from .layout import ONE_LINE, Layout, of_pattern
 from .patterns import literal
 from .structural_tag import structural_tag
 
@@ -20,6 +21,12 @@ MAX_GRAMMAR = 64 * 2**10
 MAX_GBNF = 16 * 2**10  # the converter's time grows with the square of the rules: 0.3 s at most
 MAX_REGEX = 8 * 2**10
 MAX_CHOICES = 64 * 2**10  # of all choices together
+MAX_DEPTH = 100  # groups in groups: what reads a grammar calls itself for each
+# In GBNF and in Lark, what may hold brackets that are no groups: texts, expressions, comments.
+_NO_GROUPS = (
+    re.compile(r'"(?:[^"\\\n]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|#[^\n]*'),
+    re.compile(r'"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|(?:#|//)[^\n]*'),
+)
 
 FIELDS = (
     "response_format",
@@ -31,7 +38,7 @@ FIELDS = (
     "grammar",
     "json_schema",
 )
-_LAYOUT = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
+_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
 _NO_EFFECT = ("disable_fallback",)  # there is nothing to fall back to
 
 
@@ -93,7 +100,7 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
     if not isinstance(value, Mapping):
         raise _shape(param, value, 'an object: {"json": {...}}')
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
-    unknown = [k for k in value if k not in (*kinds, *_LAYOUT, *_NO_EFFECT)]
+    unknown = [k for k in value if k not in (*kinds, *_OPTIONS, *_NO_EFFECT)]
     asked = [k for k in kinds if value.get(k) is not None and value[k] is not False]
     if unknown or len(asked) != 1:
         raise _shape(param, sorted(value), f"exactly one of {', '.join(kinds)}")
@@ -103,23 +110,23 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
         return _tag(_loaded(value[kind], where), where, is_special)
     if kind in ("json", "json_object"):
         schema = value[kind] if kind == "json" else {"type": "object"}
-        return _json(schema, where, _whitespace(value, param))
+        return _json(schema, where, _layout(value, param))
     return _MAKERS[kind](value[kind], where)
 
 
-def _whitespace(options: Mapping[str, Any], param: str) -> str | None:
+def _layout(options: Mapping[str, Any], param: str) -> Layout | None:
     if options.get("disable_any_whitespace"):
-        return None
+        return ONE_LINE
     pattern = options.get("whitespace_pattern")
     if pattern is None:
-        return WHITESPACE
-    return _text(pattern, f"{param}.whitespace_pattern", MAX_REGEX)
+        return None
+    return of_pattern(_text(pattern, f"{param}.whitespace_pattern", MAX_REGEX))
 
 
-def _json(value: Any, param: str, whitespace: str | None = WHITESPACE) -> Constraint:
+def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
     schema = _loaded(value, param)
     try:
-        text = prepared(schema, whitespace)
+        text = prepared(schema, layout)
     except SchemaProblems as e:
         raise RequestError(
             listing(e.lines, limit=20), param=param, code="unsupported_schema"
@@ -145,8 +152,12 @@ def _choice(value: Any, param: str) -> Constraint:
 
 def _grammar(value: Any, param: str) -> Constraint:
     text = _text(value, param, MAX_GRAMMAR)
-    if "::=" in text:
+    gbnf = "::=" in text
+    if gbnf:
         _text(text, param, MAX_GBNF)
+    depth = _depth(_NO_GROUPS[0 if gbnf else 1].sub("", text))
+    if depth > MAX_DEPTH:
+        raise _invalid(f"{param} has brackets {depth} deep; accepted are {MAX_DEPTH}", param)
     from llguidance.gbnf_to_lark import any_to_lark
 
     try:
@@ -154,6 +165,17 @@ def _grammar(value: Any, param: str) -> Constraint:
     except Exception as e:  # the converter's own derive from Exception alone
         raise _invalid(f"The grammar cannot be read: {e}", param) from e
     return Constraint("lark", lark, param)
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}" and depth:
+            depth -= 1
+    return deepest
 
 
 def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constraint:

@@ -123,7 +123,10 @@ class Enforcement:
         return rules
 
 
-_SAYS_MORE = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref")
+_SAYS_MORE = (
+    "additionalProperties patternProperties allOf anyOf oneOf $ref then else dependencies "
+    "dependentRequired dependentSchemas".split()
+)
 
 
 def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -66,6 +66,7 @@ ANSWERS: list[Request] = [
     {"messages": ASK, "structured_outputs": ON_ONE_LINE, **GREEDY, "logprobs": True},
     {"messages": ASK, "grammar": 'root ::= ("ab" | "c")+ "."', "seed": 4, "max_tokens": 40},
     {"messages": ASK, "guided_grammar": 'start: "x" NUMBER\nNUMBER: /[0-9]{2}/', "seed": 4},
+    {"messages": ASK, "grammar": 'root ::= "' + "(" * 120 + '" # ' + "[" * 120, **GREEDY},
     {"messages": ASK, "guided_choice": ["a fox"], "ignore_eos": True, "temperature": 0},
     {"messages": ASK, "response_format": {"type": "text"}, "guided_choice": ["a fox"], **GREEDY},
 ]
@@ -93,6 +94,8 @@ ERRORS: list[Request] = [
     {"messages": ASK, "guided_regex": "a" * 9000},
     {"messages": ASK, "guided_grammar": "root ::= x\n" * 9000},
     {"messages": ASK, "guided_regex": "a\u0000b"},
+    {"messages": ASK, "grammar": "root ::= " + "(" * 2000 + '"a"' + ")" * 2000},
+    {"messages": ASK, "guided_grammar": "start: " + "[" * 101 + '"a" /[/' + "]" * 101},
     {"prompt": "x", "guided_choice": "x"},
     {"messages": ASK, "response_format": {**TAG, "triggers": []}},
     {"messages": ASK, "response_format": {**TAG, "triggers": ["<g"]}},

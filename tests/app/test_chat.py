@@ -134,6 +134,20 @@ def test_answers_fit_their_schemas(app):
         jsonschema.validate(json.loads(text), HELD)
 
 
+def test_tokens_are_not_spent_on_white_space(engine):
+    """Of Python's engine, where JSON may be written on several lines; here it has one line."""
+    short = {"properties": {"name": {"type": "string", "maxLength": 20}, "age": {"enum": [3, 30]}}}
+    closed = {"type": "object", "required": ["name", "age"], "additionalProperties": False, **short}
+    spent = 0
+    for seed in range(4):
+        answer = engine.chat.completions.create(
+            messages=ASK, response_format=guided_cases.schema(closed), seed=seed, max_tokens=120
+        )
+        assert answer.choices[0].finish_reason == "stop"
+        spent += answer.usage.completion_tokens
+    assert spent <= 280  # about 170; up to 40 blanks a line made it 400
+
+
 @pytest.mark.parametrize("row", range(len(ERRORS)))
 def test_errors_are_pythons(app, engine, row):
     assert app.ask(**ERRORS[row]) == refused(engine, ERRORS[row])

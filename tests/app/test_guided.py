@@ -31,9 +31,10 @@ OPEN_TO_APPS = {
     for name, value in ENFORCED.items()
     if not re.search(
         r"minLength|maxLength|pattern|exclusive|multipleOf|minProperties|maxProperties|allOf|"
-        r"oneOf|format|additionalItems|anchor|uniqueItems",
+        r"oneOf|format|additionalItems|anchor|uniqueItems|dependen",
         json.dumps(value),
     )
+    and name.split()[0] not in ("not", "if", "then")
 }
 
 

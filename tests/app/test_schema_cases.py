@@ -14,7 +14,8 @@ from ..runtime import small_tokenizers
 from .guided_cases import schema
 from .programs import Program
 
-# `unenforced`: the keywords that are refused; `browsers`: those that they refuse and apps enforce.
+# `unenforced`: the keywords that are refused; `browsers`, `server`: those that one of them refuses,
+# and apps enforce.
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "schema_cases.json").read_text())
 
 

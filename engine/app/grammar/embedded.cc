@@ -42,7 +42,24 @@ void each(std::string_view ebnf, Name name, Other other) {
   }
 }
 
+// Of the rules for names that may be added: xgrammar gives them this in their own names.
+constexpr std::string_view kAddedName = "_addl_key";
+constexpr std::string_view kEscape = R"( | ("\\" basic_escape basic_string_sub))";
+
 }  // namespace
+
+std::string without_escaped_names(std::string ebnf) {
+  for (size_t at = ebnf.find(kEscape); at != ebnf.npos; at = ebnf.find(kEscape, at)) {
+    const size_t line = ebnf.rfind('\n', at) + 1;  // 0 where it is the first
+    const std::string_view rule = std::string_view(ebnf).substr(line, ebnf.find(' ', line) - line);
+    if (rule.find(kAddedName) != rule.npos) {
+      ebnf.erase(at, kEscape.size());
+    } else {
+      at += kEscape.size();
+    }
+  }
+  return ebnf;
+}
 
 std::string embedded(std::string_view ebnf, const std::string& name,
                      const std::vector<std::string>& others) {

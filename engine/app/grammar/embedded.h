@@ -14,6 +14,11 @@ namespace wherry::app {
 std::string embedded(std::string_view ebnf, const std::string& name,
                      const std::vector<std::string>& others = {});
 
+// The grammar of a schema as xgrammar prints it, in which a name that may be added has no escape up
+// to where it differs from the names of properties: xgrammar keeps these out as they are written,
+// so that "\u0061" would be another name than "a".
+std::string without_escaped_names(std::string ebnf);
+
 }  // namespace wherry::app
 
 #endif  // WHERRY_ENGINE_APP_GRAMMAR_EMBEDDED_H_

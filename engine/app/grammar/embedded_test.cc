@@ -5,6 +5,7 @@
 namespace {
 
 using wherry::app::embedded;
+using wherry::app::without_escaped_names;
 
 TEST(rules_get_names_of_their_own) {
   CHECK_EQ(
@@ -16,6 +17,16 @@ TEST(options_and_macros_stay) {
   CHECK_EQ(embedded("root ::= TagDispatch((\"a\", a), loop_after_dispatch=true)\na[lazy] ::= b\n",
                     "x", {"b"}),
            "x ::= TagDispatch((\"a\", x.a), loop_after_dispatch=true)\nx.a[lazy] ::= x.b\n");
+}
+
+TEST(names_that_may_be_added_begin_without_escapes) {
+  const std::string escape = " | (\"\\\\\" basic_escape basic_string_sub)";
+  const std::string text = "basic_string_sub ::= ((\"\\\"\")" + escape + ")\n";
+  CHECK_EQ(without_escaped_names("a_addl_key_1 ::= (([^a] basic_string_sub)" + escape + ")\n" +
+                                 text + "root_addl_key ::= ((\"a\")" + escape + " | (b))\n"),
+           "a_addl_key_1 ::= (([^a] basic_string_sub))\n" + text +
+               "root_addl_key ::= ((\"a\") | (b))\n");
+  CHECK_EQ(without_escaped_names(""), "");
 }
 
 TEST(what_is_cut_off_does_no_harm) {

@@ -61,6 +61,27 @@ void check_depth(const std::string& text, const std::string& param) {
           param);
 }
 
+// A grammar without what may hold brackets that are no groups: texts, expressions, comments.
+std::string groups_of(const std::string& text, bool gbnf) {
+  std::string made;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#' || (!gbnf && text.compare(at, 2, "//") == 0)) {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    const char end = c == '"' ? '"' : gbnf && c == '[' ? ']' : !gbnf && c == '/' ? '/' : '\0';
+    if (end == '\0') {
+      made += c;
+      continue;
+    }
+    for (++at; at < text.size() && text[at] != end; ++at) {
+      if (text[at] == '\\') ++at;
+    }
+  }
+  return made;
+}
+
 // A JSON value that may have been sent as its text.
 Value loaded(const Value& value, const std::string& param) {
   if (!value.is_string()) return value;
@@ -224,6 +245,7 @@ class Making {
     const std::string& text = checked_text(value, param, kLongestGrammar);
     const bool gbnf = text.find("::=") != std::string::npos;
     if (gbnf) checked_text(value, param, kLongestGbnf);
+    check_depth(groups_of(text, gbnf), param);
     Rules rules(tokenizer_, {});
     const std::string root =
         rules.part(gbnf ? GrammarPart::Kind::kEbnf : GrammarPart::Kind::kLark, text);

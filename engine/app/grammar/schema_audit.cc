@@ -122,6 +122,7 @@ class Audit {
     if (alone == std::end(kAlone)) {
       if (!has("type")) add_type(items, has);
       name_required(items, given);
+      close(items, where);
     }
     // The library takes schemas for equal that differ in what is named like a note, such as a
     // property "title": by this they differ for it.
@@ -172,6 +173,38 @@ class Audit {
     if (all.size() == before) return;
     if (properties != items.end()) items.erase(properties);
     items.emplace_back("properties", jinja::make_dict(std::move(all)));
+  }
+
+  // The library keeps names out of those that may be added byte by byte, unescaped. Where that is
+  // not how they are written nothing is added; what has a schema of its own cannot be.
+  void close(Items& items, const std::string& where) {
+    const Value* properties = nullptr;
+    auto others = items.end();
+    for (auto item = items.begin(); item != items.end(); ++item) {
+      if (item->first.text() == "properties") properties = &item->second;
+      if (item->first.text() == "additionalProperties") others = item;
+    }
+    if (properties == nullptr || !properties->is_dict()) return;
+    const auto& named = properties->dict().items;
+    if (std::all_of(named.begin(), named.end(), [](const auto& one) { return plain(one.first); })) {
+      return;
+    }
+    const bool is_schema = others != items.end() && others->second.is_dict();
+    const bool says = is_schema && constrains_any(others->second.dict());
+    if (says) return add(where.empty() ? "additionalProperties" : where + ".additionalProperties");
+    if (others != items.end()) items.erase(others);
+    items.emplace_back("additionalProperties", false);
+  }
+
+  static bool plain(const Value& name) {
+    const std::string& text = name.text();
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });
+  }
+
+  static bool constrains_any(const jinja::Dict& schema) {
+    return std::any_of(schema.items.begin(), schema.items.end(),
+                       [](const auto& item) { return item.first.text() != "x-hash"; });
   }
 
   static bool constrains(std::string_view name) {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..format import Format, Rule, Tools
 from ..lark import Lark
-from ..markup_rules import element
+from ..markup_rules import element, members
 from ..output import Output
 from ..python_text import value
 from ..scanner import Scanner, Steps
@@ -98,7 +98,7 @@ class Braces(Format):
             one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
             return f'({one} ("," {one})*)?'
         required = rule.schema.get("required", ())
-        properties = rule.schema.get("properties", {})
+        properties = members(rule.schema)
         first = sorted(key for key in properties if key in required)
         later = sorted(key for key in properties if key not in required)
         made = ""

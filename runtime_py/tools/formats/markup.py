@@ -14,7 +14,7 @@ from typing import Any
 
 from ..format import Format, Rule, Tools
 from ..lark import Lark
-from ..markup_rules import element
+from ..markup_rules import element, members
 from ..output import Output
 from ..python_text import is_json, whole
 from ..scanner import Emit, Scanner, Steps
@@ -221,7 +221,7 @@ class Markup(Format):
             return f"({head} {lark.up_to(self.ended)} {lark.text(self.line)})*"
         required = rule.schema.get("required", ())
         made = []
-        for key, schema in rule.schema.get("properties", {}).items():
+        for key, schema in members(rule.schema).items():
             is_text, inner = element(lark, schema, rule.schema, self.pad + self.ended)
             attribute = f'" string="{str(is_text).lower()}"' if self.typed else ""
             head = lark.text(self.key + key + attribute + self.line.join(self.keyed) + self.pad)

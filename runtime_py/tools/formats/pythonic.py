@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..format import Format, Rule, Tools, free_or
 from ..lark import Lark
+from ..markup_rules import members
 from ..output import Output
 from ..python_text import value
 from ..scanner import Scanner, Steps
@@ -129,7 +130,7 @@ class Pythonic(Format):
             one = f'/[A-Za-z_][A-Za-z0-9_]*/ "=" {lark.json({}, {})}'
             return f'{lark.text(rule.name + "(")} ({one} (", " {one})*)? {lark.text(")")}'
         required = rule.schema.get("required", ())
-        properties = rule.schema.get("properties", {})
+        properties = members(rule.schema)
         ordered = sorted(properties, key=lambda key: key not in required)
         made = ""
         for i, key in enumerate(ordered):

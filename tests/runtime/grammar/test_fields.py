@@ -207,16 +207,20 @@ WRONG = [
         "no trigger begins",
     ),
     (
-        {"response_format": {**TAG, "structures": [{"begin": "<f=", "schema": {"not": {}}}]}},
+        {"response_format": {**TAG, "structures": [{"begin": "<f=", "schema": {"contains": {}}}]}},
         "response_format",
-        "structures.0..schema#/not",
+        "structures.0..schema#/contains",
     ),
     (
         {"response_format": {**TAG, "structures": [{"begin": "<f=\ud800"}]}},
         "response_format.structures[0].begin",
         "surrogate",
     ),
-    ({"json_schema": {"properties": {"a": {"not": {}}}}}, "json_schema", "#/properties/a/not: not"),
+    (
+        {"json_schema": {"properties": {"a": {"contains": {}}}}},
+        "json_schema",
+        "#/properties/a/contains: contains",
+    ),
 ]
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from wherry.errors import UsageError
+from wherry.errors import UsageError, WherryError
 from wherry.runtime.grammar.audit import SchemaProblems, prepared
 
 from .schemas import decimals
-from .walking import bytes_vocabulary, outputs, probe
+from .walking import accepts, bytes_vocabulary, outputs, probe
 
 pytestmark = pytest.mark.nightly
 FORMATS = Draft202012Validator.FORMAT_CHECKER
@@ -32,8 +32,8 @@ UNREADABLE = r"\\p{"
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory) -> list[tuple[str, object]]:
-    """Names and schemas."""
+def suite(tmp_path_factory) -> list[tuple[str, object, list[dict]]]:
+    """Names, schemas, and their instances."""
     folder = tmp_path_factory.mktemp("suite")
     package = f"jsonschema=={version('jsonschema')}"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -45,7 +45,7 @@ def suite(tmp_path_factory) -> list[tuple[str, object]]:
     files = sorted(folder.glob("*/json/tests/draft2020-12/**/*.json"))
     assert len(files) > 60
     return [
-        (f"{path.stem}: {case['description']}", case["schema"])
+        (f"{path.stem}: {case['description']}", case["schema"], case["tests"])
         for path in files
         for case in json.loads(path.read_text("utf-8"))
     ]
@@ -53,7 +53,7 @@ def suite(tmp_path_factory) -> list[tuple[str, object]]:
 
 def test_every_schema_is_enforced_or_refused_by_name(suite):
     tried, wrong, enforced, refused = probe(), [], 0, 0
-    for name, schema in suite:
+    for name, schema, _ in suite:
         try:
             text = prepared(schema)
         except SchemaProblems as e:
@@ -73,7 +73,24 @@ def test_every_schema_is_enforced_or_refused_by_name(suite):
     tried.close()
     assert not wrong, "\n".join(wrong)
     print(f"{enforced} enforced, {refused} refused")
-    assert enforced >= 200
+    assert enforced >= 230
+
+
+def test_no_instance_that_is_invalid_may_be_written(suite):
+    invalid, wrong = 0, []
+    for name, schema, tests in suite:
+        try:
+            grammar = bytes_vocabulary().compile("json_schema", prepared(schema))
+        except (SchemaProblems, WherryError):
+            continue
+        for test in tests:
+            if not test["valid"]:
+                invalid += 1
+                text = json.dumps(test["data"], ensure_ascii=False)
+                if accepts(grammar, text):
+                    wrong.append(f"{name}: {text}")
+    print(f"{invalid} invalid instances, {len(wrong)} accepted")
+    assert invalid > 300 and not wrong, "\n".join(wrong)
 
 
 def _problems(schema, texts):

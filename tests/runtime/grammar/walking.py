@@ -46,6 +46,17 @@ def walk_of(grammar: Grammar, stop_ids=(END,), size=SIZE) -> Walk:
     return Walk(grammar.mask(stop_ids), size)
 
 
+def accepts(grammar: Grammar, text: str) -> bool:
+    """Whether a text may be written, byte by byte, and may end there."""
+    walk, data = walk_of(grammar), text.encode()
+    for i, byte in enumerate(data):
+        if byte not in walk.allowed():
+            return False
+        if walk.accept(byte):
+            return i == len(data) - 1
+    return END in walk.allowed()
+
+
 def written(grammar: Grammar, rng: random.Random, tokens=TOKENS) -> bytes | None:
     """What a random model writes; None if it does not come to an end."""
     walk, out = walk_of(grammar, size=len(tokens)), b""

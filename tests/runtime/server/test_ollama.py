@@ -238,8 +238,8 @@ def test_format(make):
         assert client.post("/api/chat", json=body).status_code == 200
     kinds = [c for c in seen if c is not None]
     assert len(kinds) == 2 and '"a"' in str(kinds[1])
-    bad = {"type": "object", "not": {}}
-    error(client.post("/api/chat", json={"messages": HI, "format": bad}), 400, "not")
+    bad = {"type": "object", "propertyNames": {}}
+    error(client.post("/api/chat", json={"messages": HI, "format": bad}), 400, "propertyNames")
 
 
 def test_logprobs(asked, client):

@@ -233,9 +233,9 @@ def test_a_constraint_or_calls(base):
 
 
 def test_what_cannot_be_enforced():
-    schema = {"type": "object", "properties": {"a": {"type": "string", "not": {"const": "x"}}}}
+    schema = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
     strict = Function(name="f", parameters=schema, strict=True)
-    with pytest.raises(RequestError, match=r"tools\[0\].*'f'.*#/properties/a/not") as e:
+    with pytest.raises(RequestError, match=r"tools\[0\].*'f'.*#/properties/a/contains") as e:
         enforcement(named("hermes")).calls([strict], several=True)
     assert e.value.code == "unsupported_schema"
     lax = Function(name="f", parameters=schema)
@@ -250,6 +250,37 @@ def test_what_cannot_be_enforced():
     with pytest.raises(RequestError, match="pattern"):
         enforcement(named("qwen-coder")).calls([strict], several=True)
     enforcement(named("hermes")).calls([strict], several=True)
+
+
+A = {"a": {"type": "string"}}
+ONE_BY_ONE = [
+    ({"properties": A, "dependentRequired": {"a": ["b"]}}, "dependentRequired"),
+    ({"properties": A, "not": {"required": ["a"]}}, "not"),
+    ({"properties": A, "anyOf": [{"required": ["a"]}, {"maxProperties": 0}]}, "anyOf"),
+    ({"properties": A, "required": ["b"], "additionalProperties": {}}, "required"),
+    ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": A, "required": ["a"]}}}, r"\$ref"),
+]
+OUTSIDE_OF_JSON = [
+    ({"properties": {"a": {"type": "string", "not": {"const": "x"}}}}, "not"),
+    ({"properties": {"a": {"enum": ["x", "y"], "not": {"const": "x"}}}}, "not"),
+    ({"properties": {"a": {"anyOf": [{"type": "string", "maxLength": 1}]}}}, "maxLength"),
+]
+
+
+CASES = [(name, *case) for name in ("qwen-coder", "pythonic", "gemma") for case in ONE_BY_ONE] + [
+    ("qwen-coder", *case) for case in OUTSIDE_OF_JSON
+]
+
+
+@pytest.mark.parametrize("name, schema, keyword", CASES)
+def test_what_is_enforced_in_json_alone(name, schema, keyword):
+    """Where arguments are written one by one, nothing that is said of them is left out."""
+    strict = Function(name="f", parameters=schema, strict=True)
+    enforcement(named("hermes")).calls([strict], several=True)
+    with pytest.raises(RequestError, match=rf"{keyword}: not enforced"):
+        enforcement(named(name)).calls([strict], several=True)
+    lax = Function(name="f", parameters=schema)
+    enforcement(named(name)).calls([lax], several=True)
 
 
 def test_nothing_is_added_to_an_object_that_is_left_open():

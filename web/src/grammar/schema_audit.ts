@@ -10,7 +10,15 @@ import { RequestError } from "../errors.js";
 import { isObject } from "../text/tokenizer.js";
 import { numberRange } from "./number_ranges.js";
 import { largeSchema } from "./size_limits.js";
-import { escapedName, isBound, isCount, isOfType, isTexts, isTypes } from "./schema_values.js";
+import {
+  escapedName,
+  isBound,
+  isCount,
+  isExact,
+  isOfType,
+  isTexts,
+  isTypes,
+} from "./schema_values.js";
 
 /**
  * Enforced, with values that are no schemas, and what these have to be. Texts of a length or a pattern
@@ -19,8 +27,8 @@ import { escapedName, isBound, isCount, isOfType, isTexts, isTypes } from "./sch
 const PLAIN = new Map<string, (value: unknown) => boolean>([
   ["type", isTypes],
   ["required", isTexts],
-  ["enum", Array.isArray],
-  ["const", () => true],
+  ["enum", (value) => Array.isArray(value) && isExact(value)],
+  ["const", isExact],
   ["$ref", (value) => typeof value === "string"],
   ["minimum", isBound],
   ["maximum", isBound],

@@ -22,6 +22,13 @@ export function isBound(value: unknown): boolean {
   return Math.abs(value) < Number.MAX_SAFE_INTEGER && !String(value).includes("e");
 }
 
+/** Constants whose numbers are what the schema says: beyond these, integers are read as others. */
+export function isExact(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every(isExact);
+  if (isObject(value)) return Object.values(value).every(isExact);
+  return !Number.isInteger(value) || Number.isSafeInteger(value);
+}
+
 /** @param types a schema's `type`: a name, or a list of names. */
 export function isOfType(value: unknown, types: unknown): boolean {
   return (Array.isArray(types) ? types : [types]).some((type) => {

@@ -156,7 +156,7 @@ class Compiler : public GrammarCompiler {
     return translated([&] {
       std::string ebnf = constraint.ebnf;
       for (const GrammarPart& part : constraint.parts) {
-        ebnf += embedded(grammar_of(part).ToString(), part.rule);
+        ebnf += embedded(without_escaped_names(grammar_of(part).ToString()), part.rule);
         if (ebnf.size() > kMostRules) {
           throw Error(WHERRY_INVALID_ARGUMENT,
                       concat("it has more than ", kMostRules, " bytes as a grammar"));

@@ -1,0 +1,77 @@
+"""Large numbers, which the grammars' library compares as doubles.
+
+From 2^53 on not every integer is one: 2^53 + 1 would be valid where 2^53 is meant. A bound is moved
+inside, to a number that is the same as a double and in its shortest digits; a constant is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_EXACT = 2**53  # up to it every integer is a double
+_LARGEST = 2**63 - 1  # of the library's integers; as a bound of integers it is exact there
+_DIGITS = 15  # decimals of so many digits are the same when they were doubles
+
+
+def inexact(constant: Any) -> int | float | None:
+    """A number in a constant that the library would take for another one."""
+    if isinstance(constant, (list, dict)):
+        inner = constant.values() if isinstance(constant, dict) else constant
+        return next((found for v in inner if (found := inexact(v)) is not None), None)
+    if not _is_number(constant) or abs(constant) <= _EXACT:
+        return None
+    as_double = min(int(float(constant)), _LARGEST)
+    exact = isinstance(constant, int) and as_double == constant and constant > -_LARGEST - 1
+    return None if exact else constant
+
+
+def tighten(schema: dict[str, Any]) -> str | None:
+    """Move a schema's large bounds inside; the keyword of one that cannot be, or None."""
+    types = schema.get("type")
+    named = types if isinstance(types, list) else [types]
+    whole = "integer" in named and "number" not in named
+    for name, exclusive, sign in (
+        ("maximum", "exclusiveMaximum", 1),
+        ("minimum", "exclusiveMinimum", -1),
+    ):
+        beyond = _large(schema.get(exclusive))
+        if schema.get(exclusive) is True:  # of draft 4
+            beyond = _large(schema.get(name))
+        bounds = [] if beyond is None else [beyond * sign - 1]
+        if (bound := _large(schema.get(name))) is not None:
+            bounds.append(bound * sign)
+        if not bounds:
+            continue
+        inside = _inside(min(bounds), whole and sign > 0)
+        if inside is None:
+            return name if bound is not None else exclusive
+        if beyond is not None:
+            del schema[exclusive]
+        if bound is not None or not _is_number(schema.get(name)):
+            schema[name] = inside * sign
+        else:
+            schema[name] = min(inside, schema[name] * sign) * sign
+    return None
+
+
+def _inside(bound: int, whole: bool) -> int | None:
+    """At most this bound, and the nearest that is exact but for some thousands."""
+    if abs(bound) <= _EXACT:
+        return bound
+    if whole and bound >= _LARGEST:
+        return _LARGEST
+    bound = min(bound, _LARGEST)
+    step = int(10 ** max(len(str(abs(bound))) - _DIGITS, 0))
+    found = bound // step * step
+    while int(float(found)) > bound:
+        found -= step
+    return found if found > -_LARGEST else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _large(value: Any) -> int | None:
+    """A number from 2^53 on, all of which are whole; None: another value."""
+    return int(value) if _is_number(value) and abs(value) >= _EXACT else None

@@ -1,0 +1,55 @@
+"""References inside a JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+
+class References:
+    """Follows the references of one document."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        named = [s for s in objects(root) if isinstance(s.get("$anchor"), str)]
+        self._anchors = {s["$anchor"]: s for s in named}
+
+    def resolve(self, schema: dict[str, Any]) -> Any:
+        """What its `$ref` names; None if that is not in the schema."""
+        reference = schema["$ref"]
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        if not reference.startswith("#/"):
+            return self._root if reference == "#" else self._anchors.get(reference[1:])
+        found: Any = self._root
+        for part in reference[2:].split("/"):
+            name = _unescaped(part)
+            if isinstance(found, dict) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                return None
+        return found
+
+    def target(self, schema: dict[str, Any]) -> Any:
+        """What its `$ref` names; the schema itself if that is not in the document."""
+        found = self.resolve(schema)
+        return schema if found is None else found
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value."""
+    stack = [value]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, dict):
+            yield found
+            stack.extend(found.values())
+        elif isinstance(found, list):
+            stack.extend(found)
+
+
+def _unescaped(part: str) -> str:
+    return unquote(part).replace("~1", "/").replace("~0", "~")
