@@ -25,8 +25,8 @@ from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
 from .wire.framing import OPENAI, Framing
-from .wire.json_body import encoded, parse_json
-from .wire.streams import ClientGone, StreamedAnswer, while_connected
+from .wire.json_body import encoded, encoded_blocks, parse_json
+from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes
 _SHORT_BODY = 2**12  # bytes: parsed sooner than handed to a thread
@@ -140,7 +140,7 @@ class Pipeline:
             return made
 
         answer = await gather(loaded, plan, self._lane(body))
-        content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))
+        content = await asyncio.to_thread(lambda: encoded(answer.dumped()))
         headers = _ignored_header(endpoint.ignored(request))
         return Response(content, media_type="application/json", headers=headers)
 
@@ -223,12 +223,12 @@ async def _respond(
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
     try:
         answer = await while_connected(http.receive, collect(generation, sink, reply))
-        content = await asyncio.to_thread(lambda: encoded(answer.whole().model_dump()))
+        blocks = await asyncio.to_thread(lambda: [*encoded_blocks(answer.whole().dumped())])
     except asyncio.CancelledError as e:  # the server ends, and has waited long enough
         raise shutting_down() from e
     finally:
         generation.close()
-    return Response(content, media_type="application/json", headers=headers)
+    return WholeAnswer(blocks, headers)
 
 
 def _ignored_header(names: Sequence[str]) -> dict[str, str]:
