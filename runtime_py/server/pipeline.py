@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +21,7 @@ from ..load.model import LoadedModel
 from ..load.vectors import VectorModel
 from ..request.caller import Caller
 from ..request.plan import Plan
+from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
@@ -109,9 +110,11 @@ class Pipeline:
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
     ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
+        asker = Asker.of(current())
 
         def plan(caller: Caller) -> Planned:
-            return endpoint.plan(loaded, request, caller)
+            plan, reply = endpoint.plan(loaded, request, caller)
+            return replace(plan, jobs=asker.owning(plan.jobs)), reply
 
         return request, *await begin(loaded, plan, self._lane(body))
 
@@ -133,11 +136,12 @@ class Pipeline:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
         record = current()
         record.model = request.model
+        asker = Asker.of(record)
 
         def plan(caller: Caller) -> VectorPlan[Any]:
             made = endpoint.plan(loaded.vectors, request, caller)
             record.tokens_read = made.tokens
-            return made
+            return replace(made, jobs=asker.owning(made.jobs))
 
         answer = await gather(loaded, plan, self._lane(body))
         content = await asyncio.to_thread(lambda: encoded(answer.dumped()))
