@@ -125,15 +125,21 @@ bool Scheduler::belongs(const Request& request) const { return entry_of(request)
 void Scheduler::admit(RequestQueues& queues, bool may_put_back, StateChanges& changes) {
   while (Request* request = queues.waiting.front()) {
     if (waits_for_prefix(*request, queues)) break;
-    const bool full = static_cast<int64_t>(queues.active.size()) >= limits_.max_batch;
-    if (full || !may_enter(*request, queues)) {  // no overtaking: a large one would wait for ever
-      Request* last = full ? queues.active.back() : nullptr;
-      if (!last || last->priority >= request->priority) last = in_excess(*request, queues);
-      if (!may_put_back || !last) break;
-      put_back(*last, queues);
-      continue;
-    }
+    if (!find_place(*request, may_put_back, queues)) break;  // a large one would wait for ever
     enter(*request, queues, changes);
+  }
+}
+
+// No overtaking: what is taken from others is for this request.
+bool Scheduler::find_place(const Request& request, bool may_put_back, RequestQueues& queues) {
+  for (;;) {
+    const bool full = static_cast<int64_t>(queues.active.size()) >= limits_.max_batch;
+    if (!full && may_enter(request, queues)) return true;
+    if (!may_put_back) return false;
+    Request* last = full ? queues.active.back() : nullptr;
+    if (!last || last->priority >= request.priority) last = in_excess(request, queues);
+    if (!last) return false;
+    put_back(*last, queues);
   }
 }
 
@@ -234,7 +240,7 @@ void Scheduler::put_back(Request& request, RequestQueues& queues) {
   request.state = RequestState::kWaiting;
   auto& active = queues.active;
   active.erase(std::find(active.begin(), active.end(), &request));
-  queues.waiting.push(request);
+  queues.waiting.put_back(request);
   ++preemptions_;
 }
 

@@ -99,6 +99,7 @@ class Scheduler {
   void choose_entry(const RequestQueues& queues);
   bool belongs(const Request& request) const;
   void admit(RequestQueues& queues, bool may_put_back, StateChanges& changes);
+  bool find_place(const Request& request, bool may_put_back, RequestQueues& queues);
   Request* in_excess(const Request& request, const RequestQueues& queues) const;
   bool may_enter(const Request& request, const RequestQueues& queues);
   bool waits_for_prefix(const Request& request, const RequestQueues& queues);

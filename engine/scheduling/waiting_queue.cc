@@ -48,6 +48,10 @@ void WaitingQueue::settle(uint64_t user) {
 
 void WaitingQueue::push(Request& request) {
   settle(request.user);
+  put_back(request);
+}
+
+void WaitingQueue::put_back(Request& request) {
   levels_[request.priority][request.user].insert(&request);
   ++size_;
 }

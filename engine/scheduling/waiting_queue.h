@@ -19,7 +19,8 @@ inline uint64_t tenant_of(uint64_t user) { return user >> 32; }
 // there: neither does he owe for what he had when nobody waited, nor has he saved up.
 class WaitingQueue {
  public:
-  void push(Request& request);  // a request that was put back has its old place among its user's
+  void push(Request& request);
+  void put_back(Request& request);  // has its old place among its user's
   void remove(Request& request);
   Request* front() const;  // null: nobody waits
 
