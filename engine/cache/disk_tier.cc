@@ -105,7 +105,7 @@ void DiskTier::save(int64_t most) {
 // The next page of the chain that has not been kept. False: there is none, or it has left the tree.
 bool DiskTier::save_next(Ended& ended) {
   const int64_t size = cache_.page_size();
-  PrefixNode* node = cache_.tree().root(ended.space);
+  PrefixNode* node = cache_.tree().find_root(ended.space);
   auto pages = static_cast<int64_t>(ended.keys.size());
   for (int64_t i = 0; i < pages; ++i) {
     node = cache_.tree().child(*node, &ended.tokens[static_cast<size_t>(i * size)], size);

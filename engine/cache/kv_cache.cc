@@ -143,7 +143,7 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
 // The pages of a match, from its first one that a window still sees. The last one is held in any
 // case: so is the node, then.
 void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
-  sequence.node = match.node;
+  stand(sequence, match.node->is_root() ? nullptr : match.node);
   sequence.committed = match.tokens / page_size_;
   auto count = static_cast<size_t>(sequence.committed);
   for (std::vector<int32_t>& pages : sequence.pages) pages.assign(count, -1);
@@ -159,6 +159,12 @@ void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
     }
   }
   tree_.touch(*match.node);
+}
+
+void KvCache::stand(SequenceState& sequence, PrefixNode* node) {
+  if (node) tree_.hold(*node);
+  if (sequence.node) tree_.let_go(*sequence.node);
+  sequence.node = node;
 }
 
 bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
@@ -206,7 +212,6 @@ int64_t KvCache::most_rows(int64_t computed) const {
 
 void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
   if (prefix_cache_) {
-    if (sequence.node == nullptr) sequence.node = tree_.root(span.space);
     while ((sequence.committed + 1) * page_size_ <= span.computed) add_page(sequence, span);
   }
   drop_behind_windows(sequence, span.computed);
@@ -214,6 +219,7 @@ void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
 
 // The next whole page of the sequence joins the tree, or gives way to the same page there.
 void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
+  if (sequence.node == nullptr) stand(sequence, tree_.root(span.space));
   auto at = static_cast<size_t>(sequence.committed);
   const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
   std::vector<int32_t> own;
@@ -234,7 +240,7 @@ void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
       }
     }
   }
-  sequence.node = node;
+  stand(sequence, node);
   ++sequence.committed;
 }
 
@@ -274,13 +280,14 @@ void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep)
     commit(sequence, span);
     int64_t rest = span.computed - sequence.committed * page_size_;
     const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
+    if (rest > 0 && sequence.node == nullptr) stand(sequence, tree_.root(span.space));
     if (rest > 0 && !slots_ && !tree_.child(*sequence.node, tokens, rest)) {
       std::vector<int32_t> pages;
       auto last = static_cast<size_t>(sequence.committed);
       for (const auto& own : sequence.pages) pages.push_back(own[last]);
       tree_.add(*sequence.node, tokens, rest, pages);
     }
-    if (!sequence.node->is_root()) tree_.touch(*sequence.node);
+    if (sequence.node) tree_.touch(*sequence.node);
   }
   for (size_t g = 0; g < sequence.pages.size(); ++g) {
     for (int32_t page : sequence.pages[g]) {
@@ -288,6 +295,7 @@ void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep)
     }
   }
   if (sequence.slot >= 0) slots_->release(sequence.slot);
+  stand(sequence, nullptr);
   sequence = SequenceState();
 }
 

@@ -41,7 +41,7 @@ struct StateChanges {
 struct SequenceState {
   std::vector<std::vector<int32_t>> pages;  // of each group, in order; -1 behind its window
   int32_t slot = -1;
-  PrefixNode* node = nullptr;  // of the last page that is in the tree
+  PrefixNode* node = nullptr;  // of the last page that is in the tree, which is held; null: none is
   int64_t committed = 0;       // pages that are
 };
 
@@ -112,6 +112,7 @@ class KvCache {
   bool extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source);
   bool take(size_t group, std::vector<int32_t>& pages);
   void adopt(SequenceState& sequence, const PrefixTree::Match& match);
+  void stand(SequenceState& sequence, PrefixNode* node);
   void add_page(SequenceState& sequence, const TokenSpan& span);
   void drop_behind_windows(SequenceState& sequence, int64_t computed);
   int64_t behind_window(size_t group, int64_t computed) const;

@@ -56,9 +56,19 @@ PrefixTree::~PrefixTree() {
 }
 
 PrefixNode* PrefixTree::root(const PrefixSpace& space) {
-  std::unique_ptr<PrefixNode>& root = roots_[space];
-  if (!root) root = std::make_unique<PrefixNode>();
-  return root.get();
+  Root& root = roots_[space];
+  root.space = space;
+  return &root;
+}
+
+PrefixNode* PrefixTree::find_root(const PrefixSpace& space) {
+  auto found = roots_.find(space);
+  return found == roots_.end() ? &nowhere_ : &found->second;
+}
+
+void PrefixTree::let_go(PrefixNode& node) {
+  --node.standing;
+  prune(&node);
 }
 
 PrefixNode* PrefixTree::child(PrefixNode& parent, const int32_t* tokens, int64_t n) const {
@@ -68,7 +78,7 @@ PrefixNode* PrefixTree::child(PrefixNode& parent, const int32_t* tokens, int64_t
 
 PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tokens, int64_t n) {
   Match match;
-  match.node = root(space);
+  match.node = find_root(space);
   while (match.tokens + page_size_ <= n) {
     PrefixNode* next = child(*match.node, tokens + match.tokens, page_size_);
     if (next == nullptr) break;
@@ -171,7 +181,7 @@ void PrefixTree::delist(PrefixNode& node) {
 }
 
 bool PrefixTree::held_elsewhere(const PrefixNode& node) const {
-  if (!node.children.empty()) return true;
+  if (!node.children.empty() || node.standing > 0) return true;
   for (size_t group = 0; group < pools_.size(); ++group) {
     int32_t page = node.pages[group];
     if (page >= 0 && pools_[group]->references(page) > 1) return true;
@@ -180,6 +190,26 @@ bool PrefixTree::held_elsewhere(const PrefixNode& node) const {
 }
 
 void PrefixTree::remove(PrefixNode& leaf) {
+  PrefixNode* parent = leaf.parent;
+  detach(leaf);
+  prune(parent);
+}
+
+// A leaf that holds nothing, and where nobody stands, is no use; nor is, then, one before it.
+void PrefixTree::prune(PrefixNode* node) {
+  while (node->children.empty() && node->standing == 0) {
+    if (node->is_root()) {
+      if (node != &nowhere_) roots_.erase(PrefixSpace(static_cast<Root*>(node)->space));
+      return;
+    }
+    if (!holds_nothing(*node)) return;
+    PrefixNode* parent = node->parent;
+    detach(*node);
+    node = parent;
+  }
+}
+
+void PrefixTree::detach(PrefixNode& leaf) {
   if (on_remove) on_remove(leaf);
   delist(leaf);
   for (size_t group = 0; group < pools_.size(); ++group) {
@@ -195,12 +225,7 @@ void PrefixTree::drop_page(PrefixNode& node, size_t group) {
   delist(node);
   pools_[group]->drop(std::exchange(node.pages[group], -1));
   enlist(node);
-  // A leaf that holds nothing is no use; nor is, then, one before it.
-  for (PrefixNode* n = &node; !n->is_root() && n->children.empty() && holds_nothing(*n);) {
-    PrefixNode* parent = n->parent;
-    remove(*n);
-    n = parent;
-  }
+  prune(&node);
 }
 
 bool PrefixTree::evict(size_t group) {
@@ -223,6 +248,7 @@ bool PrefixTree::evict_snapshot() {
   delist(node);
   slots_->release(std::exchange(node.snapshot, -1));
   enlist(node);
+  prune(&node);
   return true;
 }
 

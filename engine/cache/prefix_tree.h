@@ -4,8 +4,10 @@
 //   root(salt) -- [16 tokens] -- [16 tokens] -- [9 tokens]
 //                            \-- [16 tokens]
 //
-// Nodes own a reference of their pages in the pools. Only a leaf may hold less than a page. A page
-// of a windowed group may be given up alone, which leaves its node with -1 there.
+// A root is there for as long as something is behind it, or a sequence stands at it: salts are the
+// clients' to choose. Nodes own a reference of their pages in the pools. Only a leaf may hold less
+// than a page. A page of a windowed group may be given up alone, which leaves its node with -1
+// there.
 #ifndef WHERRY_ENGINE_CACHE_PREFIX_TREE_H_
 #define WHERRY_ENGINE_CACHE_PREFIX_TREE_H_
 
@@ -28,6 +30,7 @@ struct PrefixNode {
   int32_t snapshot = -1;        // slot of the recurrent state behind these tokens
   uint64_t used = 0;            // when, by the tree's clock
   bool saved = false;           // it has been offered to the disk tier
+  int32_t standing = 0;         // sequences that go on from here
   std::map<std::vector<int32_t>, std::unique_ptr<PrefixNode>> children;
 
   bool is_root() const { return parent == nullptr; }
@@ -60,10 +63,15 @@ class PrefixTree {
     const PrefixNode* half = nullptr;  // its first half_tokens tokens go on from there
     int64_t half_tokens = 0;
   };
-  // The longest usable prefix of tokens[0..n).
+  // The longest usable prefix of tokens[0..n). Its node is to be held if it is no root.
   Match match(const PrefixSpace& space, const int32_t* tokens, int64_t n);
 
-  PrefixNode* root(const PrefixSpace& space);
+  PrefixNode* root(const PrefixSpace& space);  // is made; to be held before anything is removed
+  PrefixNode* find_root(
+      const PrefixSpace& space);  // of a space that has none: one without children
+  // A sequence goes on from here, or not any more.
+  void hold(PrefixNode& node) { ++node.standing; }
+  void let_go(PrefixNode& node);
   PrefixNode* child(PrefixNode& parent, const int32_t* tokens, int64_t n) const;
   // A child with these tokens and pages, of which it takes a reference. There must be none yet.
   PrefixNode* add(PrefixNode& parent, const int32_t* tokens, int64_t n,
@@ -81,25 +89,32 @@ class PrefixTree {
   // Pages that evict() could free.
   int64_t idle(size_t group) const;
   size_t groups() const { return pools_.size(); }
+  size_t roots() const { return roots_.size(); }
 
   // Called before a node goes.
   std::function<void(PrefixNode&)> on_remove;
 
  private:
   using Order = std::set<std::pair<uint64_t, PrefixNode*>>;
+  struct Root : PrefixNode {
+    PrefixSpace space;
+  };
 
   bool usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const;
   bool held_elsewhere(const PrefixNode& node) const;
   void enlist(PrefixNode& node);
   void delist(PrefixNode& node);
-  void remove(PrefixNode& leaf);
+  void remove(PrefixNode& leaf);  // and those before it that are no use without it
+  void detach(PrefixNode& leaf);
+  void prune(PrefixNode* node);
   void drop_page(PrefixNode& node, size_t group);
 
   const std::vector<PagePool*> pools_;
   const std::vector<int64_t> windows_;
   PagePool* const slots_;
   const int64_t page_size_;
-  std::map<PrefixSpace, std::unique_ptr<PrefixNode>> roots_;
+  std::map<PrefixSpace, Root> roots_;
+  PrefixNode nowhere_;           // the root of spaces that have none
   Order leaves_;                 // by last use
   std::vector<Order> windowed_;  // nodes with a page in this group; empty for groups without window
   Order snapshots_;

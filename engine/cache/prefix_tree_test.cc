@@ -80,6 +80,23 @@ TEST(salts_are_kept_apart) {
   CHECK_EQ(f.matched({1, 2, 3, 4}, 8), 0);
 }
 
+TEST(a_root_goes_with_its_last_page) {
+  Fixture f;
+  for (uint64_t salt = 1; salt < 100; ++salt) CHECK_EQ(f.matched({1, 2, 3, 4}, salt), 0);
+  CHECK_EQ(f.tree.roots(), 0u);  // to look for a prefix makes none
+  f.put({1, 2, 3, 4, 5, 6}, 7);
+  f.put({1, 2, 3, 4}, 8);
+  CHECK_EQ(f.tree.roots(), 2u);
+  PrefixNode* held = f.tree.root({9, 0, false});
+  f.tree.hold(*held);
+  while (f.tree.evict(0)) {
+  }
+  CHECK_EQ(f.tree.roots(), 1u);
+  CHECK(f.tree.find_root({9, 0, false}) == held);
+  f.tree.let_go(*held);
+  CHECK_EQ(f.tree.roots(), 0u);
+}
+
 TEST(the_least_recently_used_leaf_goes_first) {
   Fixture f;
   f.put({1, 1, 1, 1, 2, 2, 2, 2});
@@ -135,6 +152,7 @@ TEST(a_recurrent_state_is_found_where_it_was_kept) {
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 9}), 0);
   CHECK(f.tree.evict_snapshot());
   CHECK(!f.tree.evict_snapshot());
+  CHECK_EQ(f.tree.roots(), 1u);  // its pages are still there
   CHECK_EQ(f.slots.available(), 4);
 }
 

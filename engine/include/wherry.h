@@ -127,7 +127,8 @@ typedef struct {
 
   /* scheduling */
   int32_t priority; /* higher goes first */
-  uint64_t user;    /* requests of one user share one place in the queue's order */
+  uint64_t user;    /* requests of one user share one place in the queue's order; users whose upper
+                       32 bits are equal are one tenant's, who shares it with other tenants */
   uint64_t salt;    /* only requests of equal salt share cached prefixes */
   int32_t adapter;  /* of the library's adapters; 0 is none */
 

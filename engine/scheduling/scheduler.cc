@@ -1,6 +1,7 @@
 #include "scheduling/scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace wherry {
@@ -69,9 +70,9 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
   const bool others = under_way.entry != Entry::kForward || !under_way.restores.empty();
   if (others || cache_.recurrent()) return {};  // a state could not go back
   const Request* waits = queues.waiting.front();
-  if (waits && !queues.active.empty() && waits->priority > queues.active.back()->priority) {
-    return {};  // it takes somebody's place
-  }
+  const bool urgent =
+      waits && !queues.active.empty() && waits->priority > queues.active.back()->priority;
+  if (urgent || (waits && in_excess(*waits, queues))) return {};  // it takes somebody's place
   int32_t row = 0;
   std::vector<int32_t> last(under_way.entries.size());  // rows of results
   for (size_t i = 0; i < last.size(); ++i) {
@@ -123,14 +124,42 @@ bool Scheduler::belongs(const Request& request) const { return entry_of(request)
 
 void Scheduler::admit(RequestQueues& queues, bool may_put_back, StateChanges& changes) {
   while (Request* request = queues.waiting.front()) {
-    if (static_cast<int64_t>(queues.active.size()) >= limits_.max_batch) {
-      Request* last = queues.active.back();
-      if (!may_put_back || last->priority >= request->priority) break;
-      put_back(*last, queues);
-    }
-    if (!may_enter(*request, queues)) break;  // no overtaking: a large one would wait for ever
+    if (waits_for_prefix(*request, queues)) break;
+    if (!find_place(*request, may_put_back, queues)) break;  // a large one would wait for ever
     enter(*request, queues, changes);
   }
+}
+
+// No overtaking: what is taken from others is for this request.
+bool Scheduler::find_place(const Request& request, bool may_put_back, RequestQueues& queues) {
+  for (;;) {
+    const bool full = static_cast<int64_t>(queues.active.size()) >= limits_.max_batch;
+    if (!full && may_enter(request, queues)) return true;
+    if (!may_put_back) return false;
+    Request* last = full ? queues.active.back() : nullptr;
+    if (!last || last->priority >= request.priority) last = in_excess(request, queues);
+    if (!last) return false;
+    put_back(*last, queues);
+  }
+}
+
+// The youngest request of the tenant who runs the most, for one of a tenant who runs none: a tenant
+// waits for a step, not for the end of others' answers. Null: nobody runs several.
+Request* Scheduler::in_excess(const Request& request, const RequestQueues& queues) const {
+  std::map<uint64_t, int> running;
+  Request* found = nullptr;
+  for (Request* active : queues.active) {
+    if (tenant_of(active->user) == tenant_of(request.user)) return nullptr;
+    ++running[tenant_of(active->user)];
+  }
+  int most = 1;
+  for (Request* active : queues.active) {  // the last one of those who run as many
+    int count = running[tenant_of(active->user)];
+    if (active->priority > request.priority || count < std::max(most, 2)) continue;
+    found = active;
+    most = count;
+  }
+  return found;
 }
 
 // There must be pages for its tokens so far, and one for each that is there already and grows.
@@ -138,15 +167,16 @@ bool Scheduler::may_enter(const Request& request, const RequestQueues& queues) {
   if (queues.active.empty()) return true;
   auto size = static_cast<int64_t>(request.tokens.size());
   KvCache::Cached cached = cache_.cached(request.space, request.tokens, size - 1);
-  if (cache_.shares() && will_be_computed(request, cached.tokens, queues)) return false;
   int64_t pages = pages_for(std::max(size, source_size(request)), cache_.page_size());
   return cache_.has_room(pages - cached.in_use + static_cast<int64_t>(queues.active.size()));
 }
 
 // Whether an admitted request is about to compute a further page of this one's prompt: then it
 // waits, and finds it in the cache.
-bool Scheduler::will_be_computed(const Request& request, int64_t cached,
-                                 const RequestQueues& queues) const {
+bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& queues) {
+  if (!cache_.shares()) return false;
+  auto most = static_cast<int64_t>(request.tokens.size()) - 1;
+  int64_t cached = cache_.cached(request.space, request.tokens, most).tokens;
   for (const Request* other : queues.active) {
     if (other->state != RequestState::kPrefilling || !(other->space == request.space)) continue;
     auto size = static_cast<int64_t>(std::min(request.tokens.size() - 1, other->tokens.size()));
@@ -210,7 +240,7 @@ void Scheduler::put_back(Request& request, RequestQueues& queues) {
   request.state = RequestState::kWaiting;
   auto& active = queues.active;
   active.erase(std::find(active.begin(), active.end(), &request));
-  queues.waiting.push(request);
+  queues.waiting.put_back(request);
   ++preemptions_;
 }
 

@@ -99,8 +99,10 @@ class Scheduler {
   void choose_entry(const RequestQueues& queues);
   bool belongs(const Request& request) const;
   void admit(RequestQueues& queues, bool may_put_back, StateChanges& changes);
+  bool find_place(const Request& request, bool may_put_back, RequestQueues& queues);
+  Request* in_excess(const Request& request, const RequestQueues& queues) const;
   bool may_enter(const Request& request, const RequestQueues& queues);
-  bool will_be_computed(const Request& request, int64_t cached, const RequestQueues& queues) const;
+  bool waits_for_prefix(const Request& request, const RequestQueues& queues);
   void enter(Request& request, RequestQueues& queues, StateChanges& changes);
   void plan_running(RequestQueues& queues, Left& left);
   void plan_guesses(Left& left);

@@ -197,6 +197,81 @@ TEST(a_user_who_floods_the_queue_does_not_keep_others_waiting) {
   CHECK(finished <= 2);
 }
 
+constexpr uint64_t kAnn = 1ull << 32, kBob = 2ull << 32;  // users of two tenants
+
+wherry_params of(uint64_t user, int max_tokens) {
+  wherry_params params = limited(max_tokens);
+  params.user = user;
+  return params;
+}
+
+void run(Fixture& f, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    Plan plan = f.plan();
+    for (const PlannedRows& entry : plan.entries) {
+      f.queues.waiting.charge(entry.request->user, entry.rows);
+    }
+    f.accept(plan);
+  }
+}
+
+// Steps until the request has ended: how many.
+int steps_until(Fixture& f, const Request& request) {
+  int steps = 0;
+  for (; request.state != RequestState::kFinished && steps < 10000; ++steps) run(f, 1);
+  return steps;
+}
+
+TEST(a_tenant_waits_for_a_step_and_not_for_the_end_of_anothers_answers) {
+  for (int users : {1, 240}) {  // it does not help to name a user for each request
+    Fixture f(1000, limits(4, 64));
+    for (int i = 0; i < 240; ++i) f.add({i, i}, of(kAnn + static_cast<uint64_t>(i % users), 300));
+    run(f, 20);
+    CHECK_EQ(f.queues.active.size(), 4u);
+    Request& bobs = f.add({9, 9}, of(kBob, 3));
+    CHECK(steps_until(f, bobs) <= 5);  // one or two until he is next, three of his own
+    CHECK_EQ(f.scheduler.preemptions(), 1u);
+    run(f, 1);
+    CHECK_EQ(f.queues.active.size(), 4u);  // who was put back goes on
+    CHECK(f.queues.active[3]->output_size() < f.queues.active[0]->output_size());
+  }
+}
+
+TEST(tenants_who_run_share_the_places) {
+  Fixture f(1000, limits(4, 64));
+  for (int i = 0; i < 40; ++i) f.add({i, i}, of(kAnn, 20));
+  run(f, 30);
+  std::vector<Request*> bobs;
+  for (int i = 0; i < 20; ++i) bobs.push_back(&f.add({i, 9}, of(kBob, 20)));
+  const size_t before = f.queues.waiting.size();
+  int steps = steps_until(f, *bobs.back());
+  CHECK(f.scheduler.preemptions() <= 15);  // for who runs none, once in a while
+  CHECK(steps >= 20 * 20 / 4);             // not all places
+  CHECK(steps <= 2 * 20 * 20 / 4 + 25);    // half of them, nearly
+  CHECK(f.queues.waiting.size() < before - 20);
+}
+
+TEST(a_user_who_was_served_alone_owes_nothing) {
+  Fixture f(1000, limits(1, 64));
+  steps_until(f, f.add({1, 1}, of(kAnn, 900)));
+  for (int i = 0; i < 5; ++i) f.add({i, i}, of(kBob, 50));
+  run(f, 1);
+  Request& anns = f.add({9, 9}, of(kAnn, 3));
+  CHECK(steps_until(f, anns) < 120);
+}
+
+TEST(salts_leave_nothing_when_their_pages_have_gone) {
+  Fixture f(8, limits(1, 64), true);
+  for (int i = 0; i < 500; ++i) {
+    wherry_params params = limited(2);
+    params.salt = static_cast<uint64_t>(i + 1);
+    steps_until(f, f.add({1, 2, 3, 4, 5, 6, 7, 8, 9}, params));
+    CHECK(f.cache.tree().roots() <= 8u);
+  }
+  f.cache.clear();
+  CHECK_EQ(f.cache.tree().roots(), 0u);
+}
+
 TEST(a_prompt_that_is_being_computed_is_waited_for) {
   Fixture f(100, limits(4, 8), true);
   f.add(16, 0, 4);
@@ -223,8 +298,8 @@ TEST(prompts_take_what_the_budget_leaves_beside_running_requests) {
   f.add(400, 1000, 1);
   Plan plan = f.plan();
   CHECK_EQ(plan.entries.size(), 2u);
-  // 0.8 * 2 times 10 ms, less 10 ms
-  CHECK(plan.entries[1].rows == 11 || plan.entries[1].rows == 12);
+  // Nearly 2 times 10 ms, less 10 ms: the steps were all as expected.
+  CHECK(plan.entries[1].rows >= 17 && plan.entries[1].rows <= 19);
 }
 
 }  // namespace

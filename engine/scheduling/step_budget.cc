@@ -6,9 +6,11 @@ namespace wherry {
 
 namespace {
 
-constexpr double kMargin = 0.8;     // of the allowed time: steps vary
-constexpr double kFar = 1.5;        // times the allowed time: no larger number of rows fits
-constexpr double kOldDraft = 0.75;  // share of the old value in a moving average
+constexpr double kMargin = 0.8;       // of the allowed time, where steps vary
+constexpr double kMostMargin = 0.97;  // where they do not
+constexpr double kDeviations = 2;     // mean ones that a step may take longer than expected
+constexpr double kFar = 1.5;          // times the allowed time: no larger number of rows fits
+constexpr double kOldDraft = 0.75;    // share of the old value in a moving average
 constexpr double kCostUnknown = 0.1;
 constexpr int64_t kFirstRows = 64;  // of a prompt, while nothing is known of time
 constexpr int64_t kLeastRows = 8;   // where nothing else is in a step
@@ -22,7 +24,7 @@ int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, i
   most = std::max(least, rows_in_time(work, position, most));
   if (running.rows == 0) return most;
   const double share = static_cast<double>(prompts) / static_cast<double>(running.rows);
-  const double allowed = (1 + (max_slowdown_ - 1) * std::max(1.0, share)) * kMargin;
+  const double allowed = (1 + (max_slowdown_ - 1) * std::max(1.0, share)) * margin();
   int64_t fit = least;
   for (int64_t rows = 1; rows <= most; ++rows) {
     StepWork with = work;
@@ -32,6 +34,10 @@ int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, i
     if (slowdown <= allowed) fit = rows;
   }
   return fit;
+}
+
+double StepBudget::margin() const {
+  return std::min(kMostMargin, std::max(kMargin, 1 - kDeviations * time_.deviation()));
 }
 
 // Of those that the bound on a step's seconds allows.

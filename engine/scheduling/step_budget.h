@@ -38,6 +38,7 @@ class StepBudget {
   GuessCost guess_cost(const StepWork& running) const;
 
  private:
+  double margin() const;  // share of the allowed time that is spent
   int64_t rows_in_time(const StepWork& work, int64_t position, int64_t most) const;
 
   double max_slowdown_;

@@ -8,7 +8,8 @@ namespace wherry {
 
 namespace {
 
-constexpr double kRemember = 0.75;      // share of the old value in a moving average
+constexpr double kRemember = 0.75;  // share of the old value in a moving average
+constexpr double kRememberDeviation = 0.9;
 constexpr double kOutlier = 2;          // times what was expected: more is taken for a disturbance
 constexpr double kEqual = 0.02 * 0.02;  // mean squares of relative errors that do not differ
 constexpr size_t kMostMeans = 256;
@@ -50,6 +51,7 @@ void StepTime::record(const StepWork& work, double seconds) {
   if (!fresh) {
     if (fits_.empty()) fit();  // an older one will do
     double expected = predict(fits_[0], work, &mean);
+    learn(kRememberDeviation, deviation_, std::min(1.0, std::abs(seconds / expected - 1)));
     bool disturbed = expected > kOutlier * seconds;  // what was seen before was
     double old = disturbed ? 0 : kRemember;
     for (size_t i = 0; i < kTerms; ++i) learn(old, mean.work[i], terms[i]);

@@ -43,6 +43,8 @@ class StepTime {
   // How many times the seconds of `work` a step of `with` takes, which holds more; 0: nothing was
   // seen.
   double slowdown(const StepWork& work, const StepWork& with) const;
+  // By how much of what was expected the last steps took more or less, on average.
+  double deviation() const { return deviation_; }
   // What a further row of `context` tokens adds, as far as that is known; 0: it is not.
   double row_seconds(double context) const;  // of a sequence that has others
 
@@ -71,6 +73,7 @@ class StepTime {
 
   std::map<Key, Mean> means_;
   uint64_t recorded_ = 0;
+  double deviation_ = 1;           // nothing is known yet
   mutable std::vector<Fit> fits_;  // that explain the means equally well, the best first
   mutable bool fitted_ = false;
 };

@@ -1,37 +1,57 @@
 #include "scheduling/waiting_queue.h"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 namespace wherry {
 
 namespace {
 
-constexpr size_t kMostUsers = 4096;  // whose account is kept
+constexpr size_t kMostUsers = 4096;  // or tenants, whose account is kept
 
 }  // namespace
 
-double WaitingQueue::served(uint64_t user) const {
-  auto it = served_.find(user);
+double WaitingQueue::Accounts::of(uint64_t whose) const {
+  auto it = served_.find(whose);
   return it == served_.end() ? 0 : it->second;
 }
 
-double WaitingQueue::least_served() const {
-  double least = 0;
-  bool any = false;
+void WaitingQueue::Accounts::settle(uint64_t whose, double least, double most) {
+  double settled = std::min(std::max(of(whose), least), most);
+  account(whose) = settled;
+}
+
+double& WaitingQueue::Accounts::account(uint64_t whose) {
+  if (served_.size() >= kMostUsers && served_.count(whose) == 0) served_.clear();
+  return served_[whose];
+}
+
+// Levels the accounts of who comes with those of the others who wait.
+void WaitingQueue::settle(uint64_t user) {
+  double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};  // of tenants; of the tenant's users
+  auto look = [&](int kind, double tokens) {
+    least[kind] = std::min(least[kind], tokens);
+    most[kind] = std::max(most[kind], tokens);
+  };
   for (const auto& [priority, users] : levels_) {
-    for (const auto& [user, line] : users) {
-      least = any ? std::min(least, served(user)) : served(user);
-      any = true;
+    for (const auto& [other, line] : users) {
+      if (other == user) return;  // he is there already
+      bool same = tenant_of(other) == tenant_of(user);
+      same ? look(1, users_.of(other)) : look(0, tenants_.of(tenant_of(other)));
     }
   }
-  return least;
+  const bool alone = least[1] > most[1];  // of his tenant, who comes with him
+  if (alone && least[0] <= most[0]) tenants_.settle(tenant_of(user), least[0], most[0]);
+  if (!alone) users_.settle(user, least[1], most[1]);
 }
 
 void WaitingQueue::push(Request& request) {
-  double least = least_served();
-  if (served_.size() >= kMostUsers) served_.clear();
-  double& account = served_[request.user];
-  account = std::max(account, least);
+  settle(request.user);
+  put_back(request);
+}
+
+void WaitingQueue::put_back(Request& request) {
   levels_[request.priority][request.user].insert(&request);
   ++size_;
 }
@@ -48,21 +68,20 @@ void WaitingQueue::remove(Request& request) {
 
 Request* WaitingQueue::front() const {
   if (levels_.empty()) return nullptr;
+  using Place = std::tuple<double, double, uint64_t>;  // served to tenant and user; arrival
   Request* best = nullptr;
-  double least = 0;
+  Place place;
   for (const auto& [user, line] : levels_.begin()->second) {
     Request* first = *line.begin();
-    double tokens = served(user);
-    if (best == nullptr || tokens < least || (tokens == least && first->arrival < best->arrival)) {
-      best = first;
-      least = tokens;
-    }
+    Place other(tenants_.of(tenant_of(user)), users_.of(user), first->arrival);
+    if (best == nullptr || other < place) best = first, place = other;
   }
   return best;
 }
 
 void WaitingQueue::charge(uint64_t user, int64_t tokens) {
-  served_[user] += static_cast<double>(tokens);
+  tenants_.charge(tenant_of(user), static_cast<double>(tokens));
+  users_.charge(user, static_cast<double>(tokens));
 }
 
 }  // namespace wherry

@@ -1,4 +1,5 @@
-// Requests that wait for their turn: by priority, then fairly between users, then by arrival.
+// Requests that wait for their turn: by priority, then fairly between tenants, between the users of
+// each, then by arrival.
 #ifndef WHERRY_ENGINE_SCHEDULING_WAITING_QUEUE_H_
 #define WHERRY_ENGINE_SCHEDULING_WAITING_QUEUE_H_
 
@@ -11,11 +12,15 @@
 
 namespace wherry {
 
-// Of the users who wait with equal priority, the one who has been served the fewest tokens is next;
-// a user who comes, or comes back, starts level with the least served of those who are there.
+inline uint64_t tenant_of(uint64_t user) { return user >> 32; }
+
+// Of the tenants who wait with equal priority, the one who has been served the fewest tokens is
+// next, and of his users the one who has. Who comes, or comes back, starts level with those who are
+// there: neither does he owe for what he had when nobody waited, nor has he saved up.
 class WaitingQueue {
  public:
-  void push(Request& request);  // a request that was put back has its old place among its user's
+  void push(Request& request);
+  void put_back(Request& request);  // has its old place among its user's
   void remove(Request& request);
   Request* front() const;  // null: nobody waits
 
@@ -31,11 +36,23 @@ class WaitingQueue {
   };
   using Line = std::set<Request*, ByArrival>;  // of one user
 
-  double served(uint64_t user) const;
-  double least_served() const;
+  // Tokens, of users or of tenants.
+  class Accounts {
+   public:
+    double of(uint64_t whose) const;
+    void charge(uint64_t whose, double tokens) { account(whose) += tokens; }
+    void settle(uint64_t whose, double least, double most);
+
+   private:
+    double& account(uint64_t whose);
+
+    std::unordered_map<uint64_t, double> served_;
+  };
+
+  void settle(uint64_t user);
 
   std::map<int32_t, std::map<uint64_t, Line>, std::greater<>> levels_;  // by priority, then user
-  std::unordered_map<uint64_t, double> served_;                         // tokens
+  Accounts tenants_, users_;
   size_t size_ = 0;
 };
 

@@ -13,7 +13,7 @@ from ..request.plan import Job, Plan
 from ..text.detokenizer import detokenizer
 from ..text.stop_strings import StopAutomaton, StopStrings
 from ..text.tokenizer import Tokenizer
-from .delta import Delta, LoggedToken, PromptToken
+from .delta import Delta, LoggedToken, Pieces, PromptToken
 from .parts import CallBegin, CallEnd, Part, Reasoning, joined
 from .shapes import FinishReason
 
@@ -167,7 +167,7 @@ class Assembler:
             logged = LoggedToken(
                 self._tokenizer.piece(token),
                 event.logprob if event else None,
-                [(self._tokenizer.piece(i), p) for i, p in event.top] if event else [],
+                Pieces(event.top, self._tokenizer.piece) if event and event.top else (),
                 self._decoded,
             )
             self._logged.append((self._decoded + len(piece), logged))

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .parts import Message, Part, Text, message_of
 from .shapes import FinishReason
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedToken:
+class LoggedToken(NamedTuple):
     """A token with its log probability, as both of OpenAI's shapes need it."""
 
     piece: bytes
     logprob: float | None  # None: the first of a prompt
-    top: list[tuple[bytes, float]]
+    top: Collection[tuple[bytes, float]]
     offset: int  # characters of the output before it
 
 
-@dataclass(frozen=True, slots=True)
-class PromptToken:
+class Pieces(Collection[tuple[bytes, float]]):
+    """The alternatives of a token, whose pieces are looked up when they are read.
+
+    Args:
+        top: token ids with their log probabilities.
+        piece: what a token stands for.
+    """
+
+    __slots__ = ("_piece", "_top")
+
+    def __init__(self, top: Collection[tuple[int, float]], piece: Callable[[int], bytes]) -> None:
+        self._top = top
+        self._piece = piece
+
+    def __len__(self) -> int:
+        return len(self._top)
+
+    def __iter__(self) -> Iterator[tuple[bytes, float]]:
+        piece = self._piece
+        return iter([(piece(token), logprob) for token, logprob in self._top])
+
+    def __contains__(self, item: object) -> bool:
+        return item in tuple(self)
+
+
+class PromptToken(NamedTuple):
     """A token of the prompt, as vLLM tells of it; the first one has no probability."""
 
     token: int
     logprob: float
-    top: tuple[tuple[int, float], ...]
+    top: Collection[tuple[int, float]]
 
 
 @dataclass(slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal
+
+from .lazy import LazyList
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -17,6 +20,11 @@ class Shape:
 
     def model_dump(self) -> dict[str, Any]:
         """Dictionaries, lists and scalars, ready for JSON."""
+        plain: dict[str, Any] = _plain(self.dumped())
+        return plain
+
+    def dumped(self) -> dict[str, Any]:
+        """`model_dump`, in which lazy lists stay what they are: for who writes JSON."""
         dumped = {}
         kind: Any = type(self)
         for name, may_lack in _names(kind, self._optional):
@@ -25,11 +33,19 @@ class Shape:
                 if may_lack:
                     continue
             elif isinstance(value, Shape):
-                value = value.model_dump()
+                value = value.dumped()
             elif type(value) is list:
-                value = [v.model_dump() if isinstance(v, Shape) else v for v in value]
+                value = [v.dumped() if isinstance(v, Shape) else v for v in value]
             dumped[name] = value
         return dumped
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Shape):
+        return value.model_dump()
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, LazyList)) else value
 
 
 @cache
@@ -125,7 +141,7 @@ class TokenLogprob(Shape):
 class ChatLogprobs(Shape):
     """Of the tokens of a message, or of a chunk."""
 
-    content: list[TokenLogprob]
+    content: Sequence[TokenLogprob]
     refusal: None = None
 
 
@@ -138,7 +154,7 @@ class CompletionLogprobs(Shape):
 
     tokens: list[str]
     token_logprobs: list[float | None]
-    top_logprobs: list[dict[str, float] | None] | None
+    top_logprobs: Sequence[dict[str, float] | None] | None
     text_offset: list[int]
 
 
@@ -228,7 +244,7 @@ class ChatChunkChoice(Shape):
     logprobs: ChatLogprobs | None = None
 
 
-PromptLogprobs = list[dict[str, dict[str, Any]] | None]  # by token id, the prompt's own first
+PromptLogprobs = Sequence[dict[str, dict[str, Any]] | None]  # by token id, the prompt's own first
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -46,7 +46,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _shape_in(hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
         (hint,) = [part for part in get_args(hint) if part is not type(None)] or [None]
-    if get_origin(hint) is list:
+    if get_origin(hint) in (list, Sequence):
         inner = _shape_in(get_args(hint)[0])
         return [inner] if inner else None
     return hint if isinstance(hint, type) and issubclass(hint, Shape) else None

@@ -19,9 +19,11 @@ from ..request.plan import Job
 from .interface import Core, CoreStats, Event, Finish
 from .pace import Pace
 from .pulse import Pulse, Snapshot
+from .turns import turns_of
 
 _log = logging.getLogger(__name__)
-_SLICE = 64  # events that a coroutine takes at once: some milliseconds of work
+_SLICE = 64  # units of work (see Turns) that a coroutine takes at once: some milliseconds
+_TOPS_A_UNIT = 5  # alternatives of a token that cost as much as a token
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
 
 
@@ -65,7 +67,9 @@ class AsyncSink:
     """Events for a coroutine of the running loop."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop | None = loop
+        self._turns = turns_of(loop)
         self._events: deque[Event] = deque()
         self._error: BaseException | None = None  # after all events
         self._filled = asyncio.Event()
@@ -85,14 +89,23 @@ class AsyncSink:
             WherryError: the engine failed or was closed.
         """
         await self._filled.wait()
-        events = [self._events.popleft() for _ in range(min(_SLICE, len(self._events)))]
-        if self._events:
-            await asyncio.sleep(0)
-        elif self._error is None:
-            self._filled.clear()
-        elif not events:
+        if not self._events and self._error is not None:
             raise WherryError(str(self._error)) from self._error
+        count, work = self._slice()
+        await self._turns.enter(work)
+        events = [self._events.popleft() for _ in range(count)]
+        if not self._events and self._error is None:
+            self._filled.clear()
         return events
+
+    def _slice(self) -> tuple[int, int]:
+        """How many events may be taken at once, and the units of work in them."""
+        work = 0
+        for count, event in enumerate(self._events, 1):
+            work += 1 + len(event.top) // _TOPS_A_UNIT
+            if work >= _SLICE:
+                return count, work
+        return len(self._events), work
 
 
 def _events(item: list[Event] | BaseException) -> list[Event]:

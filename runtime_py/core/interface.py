@@ -6,10 +6,11 @@ put a core of their own in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 # Of an Event.error: the request contradicts itself (engine/sampling/adjustment.cc).
 NO_TOKEN_LEFT = "leave no token possible"
@@ -83,6 +84,40 @@ class SamplingParams:
     source: tuple[int, ...] = ()  # what an encoder reads
 
 
+class TopTokens(Sequence[tuple[int, float]]):
+    """The most likely tokens with their logprobs, as the core's numbers: a tenth of the memory.
+
+    Args:
+        numbers: int32 [n] of tokens, then float32 [n] of logprobs.
+    """
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: bytes) -> None:
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 8
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        n = len(self)
+        found = struct.unpack(f"{n}i{n}f", self._numbers)
+        return zip(found[:n], found[n:], strict=True)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, float]: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[tuple[int, float], ...]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        return tuple(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, TopTokens)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 class Event(NamedTuple):
     """One token of one request, or its end."""
 
@@ -90,7 +125,7 @@ class Event(NamedTuple):
     token: int  # -1: none
     finish: int  # Finish
     logprob: float  # natural logarithm, of the distribution at temperature 1
-    top: tuple[tuple[int, float], ...] = ()  # the most likely tokens: (id, logprob)
+    top: Sequence[tuple[int, float]] = ()  # the most likely tokens: (id, logprob)
     error: str = ""
     prompt: bool = False  # a token of the prompt
     cached_tokens: int = 0  # of the prompt, found in the prefix cache

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_float, c_size_t
 from ctypes import c_void_p as handle
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wherry.errors import ArtifactError, ResourceError, UsageError, WherryError
 
 from . import abi as core_abi
 from .abi import ABI_VERSION, declare, int32s
-from .interface import CoreStats, Event, Finish, SamplingParams
+from .interface import CoreStats, Event, Finish, SamplingParams, TopTokens
 
+V = TypeVar("V")
 EVENT_BATCH = 256  # events pulled in one call
 
 _NOT_FOUND, _NO_SPACE = -2, -10
@@ -79,6 +81,7 @@ class NativeCore:
         self._api = api
         self._model, self._draft, self._engine = handle(), handle(), handle()
         self._events = (core_abi.Event * EVENT_BATCH)()
+        self._arrays = _Arrays()
         try:
             self._load(library, weights, device, options, self._model)
             if draft is not None:
@@ -126,7 +129,7 @@ class NativeCore:
 
     def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
         """See Core."""
-        prompt = int32s(tokens)
+        prompt = self._arrays.of("prompt", tokens, int32s)
         packed = self._pack(params)
         self._call(
             "wherry_engine_add", self._engine, request_id, prompt, len(tokens), byref(packed)
@@ -148,7 +151,9 @@ class NativeCore:
 
     def _read(self, event: core_abi.Event) -> Event:
         n = event.n_top
-        top = tuple(zip(event.top_ids[:n], event.top_logprobs[:n], strict=True)) if n else ()
+        top = (
+            TopTokens(_copied(event, "top_ids", n) + _copied(event, "top_logprobs", n)) if n else ()
+        )
         error = self._last_error() if event.finish == Finish.ERROR else ""
         size = event.n_embedding * ctypes.sizeof(c_float)
         return Event(
@@ -202,21 +207,50 @@ class NativeCore:
         self._api.wherry_params_init(byref(packed))
         for name in _SCALARS:
             setattr(packed, name, getattr(params, name))
+        of = self._arrays.of
         for name in ("stop_ids", "dry_breakers", "allowed", "prediction", "source"):
             values = getattr(params, name)
-            setattr(packed, name, int32s(values))
+            setattr(packed, name, of(name, values, int32s))
             setattr(packed, f"n_{name}", len(values))
-        packed.bias_ids = int32s(tuple(params.bias))
-        packed.bias_values = (c_float * len(params.bias))(*params.bias.values())
+        packed.bias_ids = of("bias_ids", params.bias, lambda bias: int32s(list(bias)))
+        packed.bias_values = of("bias", params.bias, lambda b: (c_float * len(b))(*b.values()))
         packed.n_bias = len(params.bias)
-        packed.bad_words = int32s([token for word in params.bad_words for token in word])
-        packed.bad_word_lengths = (c_size_t * len(params.bad_words))(*map(len, params.bad_words))
-        packed.n_bad_words = len(params.bad_words)
+        words = params.bad_words
+        packed.bad_words = of("bad_words", words, lambda ws: int32s(list(chain(*ws))))
+        packed.bad_word_lengths = of(
+            "lengths", words, lambda ws: (c_size_t * len(ws))(*map(len, ws))
+        )
+        packed.n_bad_words = len(words)
         if params.grammar is not None:  # the last: from here on the core must get it
             packed.mask = ctypes.pointer(params.grammar.mask(params.stop_ids))
         return packed
 
 
+class _Arrays:
+    """Arrays of the request that was packed last.
+
+    The choices of a request have the very same values, and to make an array of a hundred thousand
+    holds the interpreter's lock for milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Any, Any]] = {}
+
+    def of(self, name: str, values: V, make: Callable[[V], Any]) -> Any:
+        """What `make` gives for these very values, which nobody changes."""
+        last, array = self._made.get(name, (None, None))
+        if last is not values:
+            array = make(values)
+            self._made[name] = values, array
+        return array
+
+
+def _copied(event: core_abi.Event, name: str, n: int) -> bytes:
+    """The first n numbers of 4 bytes of an array of the record."""
+    return ctypes.string_at(ctypes.addressof(event) + _OFFSETS[name], 4 * n)
+
+
+_OFFSETS = {name: getattr(core_abi.Event, name).offset for name in ("top_ids", "top_logprobs")}
 # Fields of both records that are one number.
 _SCALARS = tuple(
     name

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..answer.parts import Parser, PlainParser
-from ..core.interface import OutputGrammar, SamplingParams
+from ..core.interface import MAX_TOP_LOGPROBS, OutputGrammar, SamplingParams
 from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
 from ..text import fill_in
@@ -24,6 +24,7 @@ from .sampling_fields import SamplingPlanner
 from .shapes import ChatRequest, CompletionRequest, SamplingRequest
 
 MAX_PREDICTED = 16  # characters a token of a predicted output; what is beyond is not looked at
+MAX_LOGPROBS = 2**21  # of all choices of a request: some 60 bytes each
 COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
 _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
 
@@ -228,6 +229,7 @@ class Planner:
             Job(i, prompt, self._of_choice(params, prompt, seed + i * _SEED_STEP))
             for i, prompt in enumerate(p for p in prompts for _ in range(n))
         ]
+        self._check_logprobs(request, jobs, logprobs=logprobs)
         return Plan(
             jobs=jobs,
             stops=request.stops,
@@ -237,6 +239,29 @@ class Planner:
             prompt_tokens=sum(map(len, prompts)),
             n=n,
             include_usage=bool(request.stream_options and request.stream_options.include_usage),
+        )
+
+    def _check_logprobs(
+        self, request: SamplingRequest, jobs: Sequence[Job], *, logprobs: bool
+    ) -> None:
+        """Count what all choices may tell of, before any memory is taken for it."""
+        first = jobs[0].params
+        each = first.top_logprobs + 1 if logprobs else 0
+        tokens = sum(job.params.max_tokens for job in jobs)
+        of_prompts = (first.prompt_logprobs + 1) * sum(len(job.prompt) for job in jobs)
+        accepted = max(MAX_LOGPROBS, self.context * (MAX_TOP_LOGPROBS + 1))
+        if each * tokens + of_prompts <= accepted:
+            return
+        name = "top_logprobs" if isinstance(request, ChatRequest) else "logprobs"
+        fields = {
+            f"n x max_tokens x ({name} + 1)": each * tokens,
+            "n x the prompt's tokens x (prompt_logprobs + 1)": of_prompts,
+        }
+        told = " and ".join(f"{what} is {count}" for what, count in fields.items() if count)
+        raise RequestError(
+            f"{told}, of {len(jobs)} outputs; at most {accepted} log probabilities are given. "
+            "Ask for fewer outputs, tokens or alternatives.",
+            param=name if each else "prompt_logprobs",
         )
 
     def _of_choice(self, params: SamplingParams, prompt: list[int], seed: int) -> SamplingParams:

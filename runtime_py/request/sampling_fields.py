@@ -27,6 +27,7 @@ Word = Annotated[str, Field(min_length=1, max_length=1024)]
 
 MAX_BIASES = 4096  # tokens of logit_bias
 MAX_ALLOWED = 2**18  # tokens of allowed_token_ids: more than vocabularies have
+MAX_BAD_WORDS = 2**16  # characters of all bad_words: each choice of a request has its tokens
 _BREAKERS = ("\n", ":", '"', "*")  # llama.cpp's
 _ALL = -1  # "no limit" to llama.cpp
 
@@ -152,7 +153,16 @@ class SamplingPlanner:
         }
 
     def _bad_words(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Each word as it stands at the beginning of a text, and after a space."""
+        """Each word as it stands at the beginning of a text, and after a space.
+
+        Raises:
+            RequestError: they are too long.
+        """
+        if (size := sum(map(len, words))) > MAX_BAD_WORDS:
+            raise RequestError(
+                f"bad_words have {size} characters in all; at most {MAX_BAD_WORDS} are accepted",
+                param="bad_words",
+            )
         found: dict[tuple[int, ...], None] = {}
         for word in words:
             for text in (word, " " + word.lstrip()):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -21,12 +21,13 @@ from ..load.model import LoadedModel
 from ..load.vectors import VectorModel
 from ..request.caller import Caller
 from ..request.plan import Plan
+from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
 from .wire.framing import OPENAI, Framing
-from .wire.json_body import encoded, parse_json
-from .wire.streams import ClientGone, StreamedAnswer, while_connected
+from .wire.json_body import encoded, encoded_blocks, parse_json
+from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes
 _SHORT_BODY = 2**12  # bytes: parsed sooner than handed to a thread
@@ -109,9 +110,11 @@ class Pipeline:
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
     ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
+        asker = Asker.of(current())
 
         def plan(caller: Caller) -> Planned:
-            return endpoint.plan(loaded, request, caller)
+            plan, reply = endpoint.plan(loaded, request, caller)
+            return replace(plan, jobs=asker.owning(plan.jobs)), reply
 
         return request, *await begin(loaded, plan, self._lane(body))
 
@@ -133,14 +136,15 @@ class Pipeline:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
         record = current()
         record.model = request.model
+        asker = Asker.of(record)
 
         def plan(caller: Caller) -> VectorPlan[Any]:
             made = endpoint.plan(loaded.vectors, request, caller)
             record.tokens_read = made.tokens
-            return made
+            return replace(made, jobs=asker.owning(made.jobs))
 
         answer = await gather(loaded, plan, self._lane(body))
-        content = await asyncio.to_thread(lambda: encoded(answer.model_dump()))
+        content = await asyncio.to_thread(lambda: encoded(answer.dumped()))
         headers = _ignored_header(endpoint.ignored(request))
         return Response(content, media_type="application/json", headers=headers)
 
@@ -223,12 +227,12 @@ async def _respond(
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
     try:
         answer = await while_connected(http.receive, collect(generation, sink, reply))
-        content = await asyncio.to_thread(lambda: encoded(answer.whole().model_dump()))
+        blocks = await asyncio.to_thread(lambda: [*encoded_blocks(answer.whole().dumped())])
     except asyncio.CancelledError as e:  # the server ends, and has waited long enough
         raise shutting_down() from e
     finally:
         generation.close()
-    return Response(content, media_type="application/json", headers=headers)
+    return WholeAnswer(blocks, headers)
 
 
 def _ignored_header(names: Sequence[str]) -> dict[str, str]:

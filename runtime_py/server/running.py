@@ -30,6 +30,9 @@ _FULL_LOG_SECONDS = 60  # between two lines about a full table of files
 _LOOK_TICKS = 10  # of 0.1 s, between two looks at the engine
 _FAILING_SECONDS = 30.0  # that all steps may fail before the process ends for it
 _EXIT_STUCK = 1
+# The loop gives the interpreter's lock up with each read and write, and waits so long for it where
+# another thread works in Python: a fifth of Python's own time.
+_SWITCH_SECONDS = 0.001
 _LAST_WORDS_SECONDS = 5.0  # that clients of a hung engine have to hear of it
 
 
@@ -94,6 +97,7 @@ class RunningServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_QuietAccept())
         if hasattr(signal, "SIGHUP") and _in_main_thread():

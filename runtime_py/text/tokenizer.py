@@ -80,6 +80,7 @@ class Tokenizer:
         named = [self.special_tokens.get("eos_token")]
         from_names = [i for n in named if n and (i := backend.token_to_id(n)) is not None]
         self.eos_ids = tuple(dict.fromkeys([*eos_ids, *from_names]))
+        self._known_pieces: dict[int, bytes] = {}  # as many as the vocabulary has, at most
 
     @classmethod
     def from_folder(cls, folder: Path) -> Tokenizer:
@@ -190,6 +191,12 @@ class Tokenizer:
 
     def piece(self, token: int) -> bytes:
         """What one token stands for, specials by their name; for logprobs."""
+        known = self._known_pieces.get(token)
+        if known is None:  # one is asked for many times: twenty for each token of an answer
+            known = self._known_pieces[token] = self._piece_of(token)
+        return known
+
+    def _piece_of(self, token: int) -> bytes:
         if token not in self.special_ids and self.token_bytes is not None:
             return self.token_bytes(token)
         if token in self.special_ids:

@@ -59,7 +59,17 @@ class Served:
             assert connection.getresponse().status == 200
         return time.monotonic() - start
 
+    @property
+    def cpu_seconds(self) -> float:
+        """That it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def longest_wait(self, work) -> float:
+        """The longest of `waits`."""
+        return max(self.waits(work))
+
+    def waits(self, work) -> list[float]:
         """Of a second client that asks for /health again and again while `work()` runs."""
         waits, ended = [self.health()], threading.Event()
 
@@ -75,13 +85,21 @@ class Served:
         finally:
             ended.set()
             thread.join()
-        return max(waits)
+        return waits
 
 
 @contextlib.contextmanager
-def served(folder: Path, *, text="Hello!", context=4096, options="", files: int | None = None):
-    """Serve the small model; `files` limits the process's file descriptors."""
-    script = SCRIPT.format(text=text, context=context, options=options)
+def served(
+    folder: Path,
+    *,
+    text="Hello!",
+    context=4096,
+    options="",
+    files: int | None = None,
+    script: str | None = None,
+):
+    """Serve the small model, or what `script` does; `files` limits the process's descriptors."""
+    script = script or SCRIPT.format(text=text, context=context, options=options)
     command = [sys.executable, "-c", script]
     if files:
         command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]

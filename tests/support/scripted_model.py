@@ -43,7 +43,7 @@ def _metadata_of(name: str) -> dict[str, Any]:
     }
 
 
-def _module(text: str) -> tvm.IRModule:
+def _module(text: str, pause: int) -> tvm.IRModule:
     @I.ir_module
     class Scripted:
         @T.prim_func(private=True, s_tir=True)
@@ -57,6 +57,7 @@ def _module(text: str) -> tvm.IRModule:
             positions = T.match_buffer(positions_, (n,), "int32")
             logit_rows = T.match_buffer(logit_rows_, (m,), "int32")
             logits = T.match_buffer(logits_, (m, 512), "float32")
+            T.evaluate(T.call_extern("int32", "usleep", pause))
             for j in T.serial(m):
                 for v in T.serial(512):
                     logits[j, v] = T.float32(-1000)
@@ -84,9 +85,13 @@ def _module(text: str) -> tvm.IRModule:
     return Scripted
 
 
-def build(path: Path, name: str) -> Path:
-    """Compile the library that all folders of a model's name share."""
-    module = _module(json.dumps(_metadata_of(name)))
+def build(path: Path, name: str, pause: int = 0) -> Path:
+    """Compile the library that all folders of a model's name share.
+
+    Args:
+        pause: microseconds that each step takes, beside its own few.
+    """
+    module = _module(json.dumps(_metadata_of(name)), pause)
     tvm.compile(module, target=tvm.target.Target({"kind": "llvm"})).export_library(str(path))
     return path
 
@@ -97,6 +102,7 @@ class Speech:
 
     Attributes:
         prompt: tokens of the prompts after which `said` comes; then comes `eos`, for ever
+        max_batch: sequences in one step
     """
 
     tokenizer: Tokenizer
@@ -105,6 +111,7 @@ class Speech:
     eos: int
     said: Sequence[int]
     prompt: int
+    max_batch: int = 4
 
 
 def write(folder: Path, library: Path, name: str, speech: Speech) -> Path:
@@ -130,7 +137,7 @@ def write(folder: Path, library: Path, name: str, speech: Speech) -> Path:
         architecture={"name": "scripted", "config": {}},
         quantization="none",
         target={"name": "cpu", "kind": "llvm"},
-        deployment={"context": CONTEXT, "max_batch": 4},
+        deployment={"context": CONTEXT, "max_batch": speech.max_batch},
         memory={},
         capabilities=(),
         library="model.so",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...answer.lazy import json_text
 from ...answer.shapes import Shape
 from .errors import ApiError, ErrorShape, body
 
@@ -31,7 +31,7 @@ class Framing:
 
     def of(self, chunk: Shape) -> bytes:
         """The bytes of a chunk."""
-        return self.chunk(chunk.model_dump())
+        return self.chunk(chunk.dumped())
 
     def of_error(self, error: ApiError) -> bytes:
         """The bytes of an error."""
@@ -44,16 +44,13 @@ class Plain(Shape):
 
     value: dict[str, Any]
 
-    def model_dump(self) -> dict[str, Any]:
+    def dumped(self) -> dict[str, Any]:
         """See Shape."""
         return self.value
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
 def _json(value: Mapping[str, Any]) -> bytes:
-    return _ENCODER.encode(value).encode(errors="surrogatepass")
+    return json_text(value).encode(errors="surrogatepass")
 
 
 def event(value: Mapping[str, Any]) -> bytes:

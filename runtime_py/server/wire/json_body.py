@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...answer.lazy import json_parts
 from ...request.errors import RequestError
 
 MAX_VALUES = 2**19  # lists of token ids are the longest that anybody sends
@@ -105,20 +106,20 @@ def _pieces(body: bytes) -> Iterator[np.ndarray]:
 
 def encoded(value: Any, depth: int = 5) -> bytes:
     """JSON of a large answer. The encoder runs on small parts: it, too, holds the lock."""
-    return "".join(_parts(value, depth)).encode(errors="replace")
+    return b"".join(encoded_blocks(value, depth))
 
 
-def _parts(value: Any, depth: int) -> Iterator[str]:
-    if not depth or not isinstance(value, (dict, list)) or not value:
-        yield json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return
-    named = isinstance(value, dict)
-    comma = "{" if named else "["
-    for item in value:
-        yield f"{comma}{json.dumps(item, ensure_ascii=False)}:" if named else comma
-        yield from _parts(value[item] if named else item, depth - 1)
-        comma = ","
-    yield "}" if named else "]"
+def encoded_blocks(value: Any, depth: int = 5) -> Iterator[bytes]:
+    """`encoded` in blocks, so that the text is not held three times."""
+    held: list[str] = []
+    size = 0
+    for part in json_parts(value, depth):
+        held.append(part)
+        size += len(part)
+        if size >= _BLOCK:
+            yield "".join(held).encode(errors="replace")
+            held, size = [], 0
+    yield "".join(held).encode(errors="replace")
 
 
 def _whole_number(digits: str) -> int:

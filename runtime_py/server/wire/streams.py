@@ -138,6 +138,31 @@ class StreamedAnswer(Response):
         await _send_last(send, last)
 
 
+class WholeAnswer(Response):
+    """Sends the blocks of an answer that is there; each is freed as it is sent.
+
+    Args:
+        blocks: of JSON.
+        headers: of the answer.
+    """
+
+    def __init__(self, blocks: list[bytes], headers: Mapping[str, str]) -> None:
+        self._blocks = blocks
+        self.media_type = "application/json"
+        self.status_code = 200
+        self.background = None
+        self.init_headers({"Content-Length": str(sum(map(len, blocks))), **headers})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client."""
+        headers = self.raw_headers
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._blocks.reverse()
+        while self._blocks:
+            block = self._blocks.pop()
+            await _send(send, block, more=bool(self._blocks))
+
+
 async def _send_last(send: Send, data: bytes) -> None:
     await _send(send, data)
     await _send(send, b"", more=False)

@@ -8,12 +8,14 @@ import signal
 import time
 
 import pytest
+from fastapi.testclient import TestClient
 
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.server.guard import quota
 from wherry.runtime.server.guard.keys import KeyRing
 
+from ..conftest import core_of
 from ..served import served
 from .asking import CHAT, COMPLETIONS, HI, bearer, client_of, error
 
@@ -196,3 +198,54 @@ def test_sighup_reads_the_file_again(tmp_path):
             assert server.post(COMPLETIONS, body, **bearer(ANN))[0] == expected
         assert server.post(COMPLETIONS, body, **bearer(BOB))[0] == 200
         assert ANN not in server.log and BOB not in server.log
+
+
+def asked(model):
+    """User and salt of each request that the core was given."""
+    return [(params.user, params.salt) for _, params in core_of(model).added]
+
+
+def test_a_key_is_a_tenant(serving, make):
+    """Whatever a client names, it stays within its key's share and its key's prefixes."""
+    model = make("one")
+    client = serving(entry("ann", ANN) + entry("bob", BOB), model)
+    fields = [{}, {"user": "u"}, {"cache_salt": "s"}, {"user": "v", "cache_salt": "s"}]
+    for key in (ANN, BOB):
+        for more in fields:
+            assert client.post(CHAT, json={**HI, **more}, headers=bearer(key)).status_code == 200
+    found = asked(model)
+    ann, bob = found[:4], found[4:]
+    for mine in (ann, bob):
+        assert len({user >> 32 for user, _ in mine}) == 1
+        assert len({user for user, _ in mine}) == 3  # none, u and v
+        assert len({salt for _, salt in mine}) == 2 and 0 not in {salt for _, salt in mine}
+    assert ann[0][0] >> 32 != bob[0][0] >> 32
+    assert not {salt for _, salt in ann} & {salt for _, salt in bob}
+
+
+def test_in_every_protocol(serving, make):
+    model = make("one")
+    client = serving(entry("ann", ANN), model)
+    client.post(CHAT, json=HI, headers=bearer(ANN))
+    bodies = {
+        COMPLETIONS: {"prompt": "a", "n": 2},
+        "/v1/messages": {"max_tokens": 5, **HI},
+        "/v1/responses": {"input": "a"},
+        "/api/chat": {"stream": False, **HI},
+        "/api/generate": {"prompt": "a", "stream": False},
+    }
+    for path, body in bodies.items():
+        answer = client.post(path, json=body, headers={"x-api-key": ANN})
+        assert answer.status_code == 200, answer.text
+    assert len(asked(model)) == 7
+    assert len(set(asked(model))) == 1
+
+
+def test_without_keys_the_address_is_the_user(make):
+    model = make("one")
+    app = create_app(MLCEngine.of(model))
+    for peer, more in (("10.0.0.1", {}), ("10.0.0.2", {}), ("10.0.0.1", {"user": "u"})):
+        client = TestClient(app, base_url="http://localhost", client=(peer, 5))
+        assert client.post(CHAT, json={**HI, **more}).status_code == 200
+    assert len({user >> 32 for user, _ in asked(model)}) == 3
+    assert {salt for _, salt in asked(model)} == {0}

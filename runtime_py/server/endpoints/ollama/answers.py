@@ -11,6 +11,7 @@ from typing import Any
 
 from ....answer.delta import Delta, LoggedToken
 from ....answer.generation import Generation
+from ....answer.lazy import LazyList
 from ....answer.parts import Call, CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 from ....answer.shapes import Shape
 from ..described import COUNT, FLAG, TEXT, Schema, object_of, one_of
@@ -65,7 +66,7 @@ class Line(Shape):
     done: bool
     ending: dict[str, Any]
 
-    def model_dump(self) -> dict[str, Any]:
+    def dumped(self) -> dict[str, Any]:
         """See Shape: all in one object."""
         head = {"model": self.model, "created_at": self.created_at}
         return {**head, **self.said, "done": self.done, **self.ending}
@@ -135,7 +136,7 @@ class Reply:
 
     def _said(self, message: Message, tokens: Sequence[LoggedToken]) -> dict[str, Any]:
         """The message as the endpoint has it; {} if it says nothing."""
-        logged = {"logprobs": [_logged(t) for t in tokens]} if self._logprobs and tokens else {}
+        logged = {"logprobs": LazyList(tokens, _logged)} if self._logprobs and tokens else {}
         if not (message.content or message.thinking or message.tool_calls or logged):
             return {}
         if self._chat:
