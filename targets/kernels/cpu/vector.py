@@ -274,8 +274,8 @@ def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
-# pi / 2 in parts, for machines with FMA (full words: products are not rounded) and without (words of
-# four bits at most, but the last: products with a number of quarter turns below 2^20 are exact).
+# pi / 2 in parts, for machines with FMA (full words: products are not rounded) and without (words
+# of four bits at most, but the last: times a number of quarter turns below 2^20 they are exact).
 _HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
 _HALF_PI = (3 / 2, 9 / 128, 1 / 2048, math.pi / 2 - 3 / 2 - 9 / 128 - 1 / 2048)
 
