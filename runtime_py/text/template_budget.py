@@ -132,7 +132,7 @@ class Budget:
         return size
 
     def _held(self, namespace: Any) -> int:
-        """Size of what a namespace holds now: it changes, so neither this nor its lists' is kept."""
+        """Size of what a namespace holds now: it changes, so no size that counts it is kept."""
         self._namespaces += 1
         if self._namespaces % _LOOK == 0:
             self._look()

@@ -106,7 +106,6 @@ ATTACKS = {
     "deep JSON": "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% set ns.x = dict(a=ns.x) %}{% endfor %}{{ ns.x|tojson }}",
     "a namespace in itself": "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns }}{{ ns.x }}",
     "laughs of namespaces": "{% set n0 = namespace(a='x') %}" + "".join(f"{{% set n{i} = namespace(a=[n{i - 1}, n{i - 1}]) %}}" for i in range(1, 41)) + "{{ [n40] }}",
-    "laughs of namespaces alone": "{% set n0 = namespace(a='x') %}" + "".join(f"{{% set n{i} = namespace(a=n{i - 1}, b=n{i - 1}) %}}" for i in range(1, 41)) + "{{ n40 }}",
     # failures
     "recursion": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "zero": "{{ 1 // 0 }}",
