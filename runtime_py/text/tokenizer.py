@@ -11,7 +11,7 @@ import tokenizers
 
 from wherry.errors import ModelError
 from wherry.json_file import read_object
-from wherry.tokenizer_file import read_tokenizer
+from wherry.tokenizer_file import MOST_IDS, read_tokenizer
 
 from ..request.caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
@@ -211,7 +211,7 @@ def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
     inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
     value = config.get("eos_token_id", inside)
     ids = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(type(i) is int and 0 <= i < _MOST_IDS for i in ids):
+    if not all(type(i) is int and 0 <= i < MOST_IDS for i in ids):
         raise ModelError(
             f"{path}: eos_token_id is {shortened(value)}; it takes an id or a list of ids"
         )
