@@ -21,7 +21,6 @@ from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
 
-
 NO_BUDGET = 1_000_000  # times that a step may become longer through prompts
 
 
