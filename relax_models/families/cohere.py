@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
-from wherry.tags import PACK, tag
+
+from wherry.ops.tags import PACK, tag
 
 from .. import decoder
 from ..arch import Architecture, Pairs, constant
