@@ -15,6 +15,8 @@ import tvm
 from tvm.script import tirx as T
 from tvm.target import Target
 
+from wherry.targets.target import find
+
 BYTES = 512 << 20
 BLOCK = 1 << 20  # bytes that a thread takes at a time
 LANES = 16
@@ -45,7 +47,7 @@ def read_bandwidth(threads: int, passes: int = 7) -> float:
     """Bytes a second that `threads` threads read together."""
     configure = tvm.get_global_func("runtime.config_threadpool")
     configure(-3, threads, [str(i) for i in range(threads)])  # -3: any core may take any thread
-    target = Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})
+    target = Target(dict(find("cpu").device))
     run = tvm.compile(tvm.IRModule({"sum": _sum}), target=target)["sum"]
     data = tvm.runtime.tensor(np.ones((BLOCKS, STEPS, VECTORS, LANES), np.int32))
     sums = tvm.runtime.tensor(np.zeros((BLOCKS, VECTORS, LANES), np.int32))

@@ -21,6 +21,8 @@ from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
 
+NO_BUDGET = 1_000_000  # times that a step may become longer through prompts
+
 
 class Driver:
     """A loaded model that is stepped by hand."""
@@ -81,20 +83,29 @@ class Driver:
 
     def decode(self, batch: int, depth: int, tokens: int) -> dict[str, float]:
         """`tokens` steps of `batch` sequences that already have `depth` tokens."""
+        steps = warm_up(batch, depth, self.chunk)
         for _ in range(batch):
-            self.add(depth, tokens + 2 * batch + 3)
-        chunks = -(-depth // self.chunk)
-        for _ in range(
-            2 * batch + 1 + chunks * batch
-        ):  # at least the rows of one chunk a step or two
+            self.add(depth, tokens + steps + 2)
+        for _ in range(steps):
             if self.core.stats().running == batch:
                 break
             self.step()
+        else:
+            raise AssertionError(f"{batch} prompts of {depth} took more than {steps} steps")
         self.step()  # the first step of this batch size is not measured
         result = self.run(tokens)
         assert result["decoded"] == batch * tokens, result
         self.core.reset()
         return result
+
+
+def warm_up(batch: int, depth: int, chunk: int) -> int:
+    """Steps in which `batch` prompts of `depth` tokens are computed at most.
+
+    Of the `chunk` rows of a step, those that decode already have one each; `NO_BUDGET` leaves all
+    others to prompts, however much longer that makes the step.
+    """
+    return -(-batch * depth // max(chunk - batch, 1)) + batch + 1
 
 
 def weight_bytes(metadata: dict[str, Any]) -> int:
@@ -112,12 +123,15 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=96)
     parser.add_argument("--tokens", type=int, default=64)
     a = parser.parse_args()
-    longest = (
-        -(-(max(a.prefill or 0, a.depth + a.tokens + 2 * a.batch + 3) + 1) // 16) * 16
-    )  # whole pages
     compiled = read_manifest(a.folder).deployment["prefill_chunk"]
-    chunk = min(max(a.prefill or 0, a.depth, a.batch), compiled)
-    config = {"max_batch": a.batch, "context": longest, "prefill_chunk": chunk}
+    chunk = min(max(a.prefill or 0, a.depth, 2 * a.batch), compiled)
+    decoded = a.depth + a.tokens + warm_up(a.batch, a.depth, chunk) + 2
+    config = {
+        "max_batch": a.batch,
+        "context": -(-(max(a.prefill or 0, decoded) + 1) // 16) * 16,  # whole pages
+        "prefill_chunk": chunk,
+        "max_slowdown": NO_BUDGET,
+    }
     driver = Driver(a.folder, a.threads, config)
     if a.prefill:
         driver.prefill(a.prefill)  # first touch of the cache's and the workspace's pages

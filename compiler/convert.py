@@ -37,6 +37,7 @@ from wherry.json_file import read_object
 from wherry.locks import making
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.quant.scheme import EXACT, Scheme, find, finite, store
+from wherry.tokenizer_file import read_tokenizer
 
 from .assemble import blocks
 from .checkpoint import Checkpoint, open_checkpoint
@@ -122,6 +123,8 @@ def convert(
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # also where nothing can be written, not even a lock
+    if (given := source / TOKENIZER).is_file():
+        read_tokenizer(given)  # what is wrong with it is said now, not after minutes
     with making(out, f"the weights of {source.name}"):
         out.mkdir(parents=True, exist_ok=True)
         if _is_complete(out, job, thorough, say=True):

@@ -153,6 +153,7 @@ def export(
     kv_dtype: str,
     entries: tuple[str, ...] = ("forward",),
     latents_once: bool = False,
+    most_bytes: int | None = None,
 ) -> Program:
     """Build the module of one model.
 
@@ -164,11 +165,12 @@ def export(
         kv_dtype: of the cache.
         entries: of the library: "forward", "embed".
         latents_once: whether kernels read a latent as key and value from one place.
+        most_bytes: of a tensor that the target's kernels can bind; None: any number.
     """
     model = _model(arch, config, entries)
     exact = _exact(model)
     model.to(dtype)
-    model = quantize(model, scheme, dtype)
+    model = quantize(model, scheme, dtype, most_bytes)
     groups = Group.of(arch.state(config))
     state = _state(config, groups, kv_dtype, latents_once)
     names = sizes(len(groups))

@@ -99,6 +99,7 @@ def forecast(
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
         latents_once=preset.latents_once,
+        most_bytes=preset.binding_bytes,
     )
     planned = [
         build_library(

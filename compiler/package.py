@@ -87,6 +87,7 @@ def package(
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
             # Of others' interfaces the cache is theirs.
             latents_once=target.latents_once and target.interface is None,
+            most_bytes=target.binding_bytes,
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, linked)

@@ -7,6 +7,7 @@ hold the tensors that a scheme stores ("q_weight", "q_scale", or "weight") and e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,16 +24,23 @@ from wherry.quant.scheme import EXACT, Scheme
 LINEAR = "linear.weight"  # what a scheme is asked about: a matrix of a Linear or an Embedding
 
 
-def quantize(model: nn.Module, scheme: Scheme, dtype: str) -> nn.Module:
-    """Swap the layers of `model`, whose activations are `dtype`, in place; returns it."""
-    return _Swap(scheme, dtype).visit("", model)
+def quantize(
+    model: nn.Module, scheme: Scheme, dtype: str, most_bytes: int | None = None
+) -> nn.Module:
+    """Swap the layers of `model`, whose activations are `dtype`, in place; returns it.
+
+    Matrices of which a stored tensor has more than `most_bytes` become several, of some rows each,
+    named as the loader finds them: "lm_head.q_weight[0:76032]".
+    """
+    return _Swap(scheme, dtype, most_bytes).visit("", model)
 
 
 class _Swap(nn.Mutator):
-    def __init__(self, scheme: Scheme, dtype: str) -> None:
+    def __init__(self, scheme: Scheme, dtype: str, most_bytes: int | None) -> None:
         super().__init__()
         self.scheme = scheme
         self.dtype = dtype
+        self.most_bytes = most_bytes
 
     def visit_module(self, name: str, node: nn.Module) -> Any:
         if isinstance(node, Unquantized):
@@ -40,47 +48,103 @@ class _Swap(nn.Mutator):
         if isinstance(node, ExpertLinear):
             return StoredExpertLinear(node, self.scheme, self.dtype)
         if isinstance(node, nn.Linear):
-            return StoredLinear(node, self.scheme, self.dtype)
+            return StoredLinear(node, self.scheme, self.dtype, self.most_bytes)
         if isinstance(node, nn.Embedding):
-            return StoredEmbedding(node, self.scheme, self.dtype)
+            return StoredEmbedding(node, self.scheme, self.dtype, self.most_bytes)
         return super().visit(name, node)
 
 
 class _Stored(nn.Module):
     """Holds the tensors that a scheme stores for one weight [rows, columns], or one an expert."""
 
-    def __init__(self, shape: tuple[int, ...], scheme: Scheme, dtype: str) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], scheme: Scheme, dtype: str, most_bytes: int | None = None
+    ) -> None:
         self.rows, self.columns = shape[-2:]
         self.scheme = scheme
         self.dtype = dtype
-        self.suffixes = []
-        for tensor in scheme.stored(LINEAR, shape):
-            suffix = tensor.name.rpartition(".")[2]
-            setattr(self, suffix, nn.Parameter(tensor.shape, tensor.dtype))
-            self.suffixes.append(suffix)
+        tensors = scheme.stored(LINEAR, shape)
+        self.parts = _parts(self.rows, max(t.nbytes for t in tensors), most_bytes)
+        self.names: list[list[str]] = []  # of the tensors of each part, in the scheme's order
+        for first, stop in self.parts:
+            self.names.append([])
+            for tensor in tensors:
+                name, size = tensor.name.rpartition(".")[2], tensor.shape
+                if len(self.parts) > 1:
+                    name, size = f"{name}[{first}:{stop}]", (stop - first, *size[1:])
+                setattr(self, name, nn.Parameter(size, tensor.dtype))
+                self.names[-1].append(name)
 
-    def stored(self) -> list[nn.Parameter]:
+    def stored(self, part: int = 0) -> list[nn.Parameter]:
         """The tensors, in the scheme's order."""
-        return [getattr(self, suffix) for suffix in self.suffixes]
+        return [getattr(self, name) for name in self.names[part]]
 
     def linear(self, x: Tensor) -> Tensor:
         """x [m, columns] -> [m, rows]: x times the weight's transpose."""
-        func = linear_reference(self.scheme, self.rows, self.columns, self.dtype)
-        out = Tensor.placeholder([x.shape[0], self.rows], self.dtype)
-        return op.tensor_ir_op(func, "linear", [x, *self.stored()], out)
+        made = []
+        for part, (first, stop) in enumerate(self.parts):
+            func = linear_reference(self.scheme, stop - first, self.columns, self.dtype)
+            out = Tensor.placeholder([x.shape[0], stop - first], self.dtype)
+            made.append(op.tensor_ir_op(func, "linear", [x, *self.stored(part)], out))
+        return made[0] if len(made) == 1 else op.concat(made, dim=-1)
 
     def lookup(self, tokens: Tensor) -> Tensor:
         """Tokens int32 [n] -> [n, columns]: rows of the weight."""
-        func = embedding_reference(self.scheme, self.rows, self.columns, self.dtype)
-        out = Tensor.placeholder([tokens.shape[0], self.columns], self.dtype)
-        return op.tensor_ir_op(func, "embedding", [tokens, *self.stored()], out)
+        found: Tensor | None = None
+        for part, (first, stop) in enumerate(self.parts):
+            own = tokens
+            if len(self.parts) > 1:
+                own = op.tensor_expr_op(_within(first, stop), "own_tokens", [tokens])
+            func = embedding_reference(self.scheme, stop - first, self.columns, self.dtype)
+            out = Tensor.placeholder([tokens.shape[0], self.columns], self.dtype)
+            rows = op.tensor_ir_op(func, "embedding", [own, *self.stored(part)], out)
+            if found is not None:
+                rows = op.tensor_expr_op(_from(first), "own_rows", [tokens, rows, found])
+            found = rows
+        return found
+
+
+def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
+    """First and last + 1 of the rows of each part; whole tiles of 64 where that can be."""
+    if most_bytes is None or nbytes <= most_bytes:
+        return [(0, rows)]
+    each = max(most_bytes // -(-nbytes // rows), 1)
+    each = each // 64 * 64 or each
+    return [(first, min(first + each, rows)) for first in range(0, rows, each)]
+
+
+def _within(first: int, stop: int) -> Callable[[te.Tensor], te.Tensor]:
+    """Of tokens [n] their rows in a part; some row where they are in another."""
+
+    def rows(tokens: te.Tensor) -> te.Tensor:
+        last = stop - first - 1
+        return te.compute(
+            tokens.shape, lambda i: tirx.max(tirx.min(tokens[i] - first, last), 0), "own_tokens"
+        )
+
+    return rows
+
+
+def _from(first: int) -> Callable[[te.Tensor, te.Tensor, te.Tensor], te.Tensor]:
+    """(tokens [n], a part's rows [n, d], those of all before) -> [n, d]."""
+
+    def rows(tokens: te.Tensor, own: te.Tensor, before: te.Tensor) -> te.Tensor:
+        return te.compute(
+            own.shape,
+            lambda i, k: tirx.Select(tokens[i] >= first, own[i, k], before[i, k]),
+            "own_rows",
+        )
+
+    return rows
 
 
 class StoredLinear(_Stored):
     """y = x W^T + b."""
 
-    def __init__(self, layer: nn.Linear, scheme: Scheme, dtype: str) -> None:
-        super().__init__((layer.out_features, layer.in_features), scheme, dtype)
+    def __init__(
+        self, layer: nn.Linear, scheme: Scheme, dtype: str, most_bytes: int | None = None
+    ) -> None:
+        super().__init__((layer.out_features, layer.in_features), scheme, dtype, most_bytes)
         self.bias = layer.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,8 +156,10 @@ class StoredLinear(_Stored):
 class StoredEmbedding(_Stored):
     """A token table, and the output head of models that tie the two."""
 
-    def __init__(self, layer: Embedding, scheme: Scheme, dtype: str) -> None:
-        super().__init__((layer.num, layer.dim), scheme, dtype)
+    def __init__(
+        self, layer: Embedding, scheme: Scheme, dtype: str, most_bytes: int | None = None
+    ) -> None:
+        super().__init__((layer.num, layer.dim), scheme, dtype, most_bytes)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens int32 [n] -> [n, d]."""

@@ -93,9 +93,10 @@ class _PackedWeight:
     def __init__(self, stored: list[relax.Var], how: Packed) -> None:
         self.stored = stored
         self.how = how
-        base = stored[0].name.rpartition(".")[0]
+        base, _, name = stored[0].name.rpartition(".")
+        rows = name[name.index("[") :] if "[" in name else ""  # of a part of a matrix
         self.variables = [
-            relax.Var(f"{base}.packed_{i}", relax.TensorType(shape, dtype))
+            relax.Var(f"{base}.packed_{i}{rows}", relax.TensorType(shape, dtype))
             for i, (shape, dtype) in enumerate(how.weights)
         ]
 

@@ -77,6 +77,9 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
     if variant is None:
         here = hosts.here()
         return _native(here) if host in (None, here) else _preset(host.cpu, host)
+    cpu, *added = variant.rstrip("+").split("+")
+    if added and (cpu, tuple(added)) in LEVELS:  # as the preset of a machine is called
+        return _preset(cpu, _host_of(cpu, host), tuple(added))
     host = _host_of(variant, host)
     return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
 
@@ -117,10 +120,19 @@ def _activations(isa: Isa) -> dict[str, Any]:
 
 
 def _native(host: Host) -> TargetPreset:
-    """This machine, without what a virtual machine hides of its model's features."""
+    """This machine, by what it has: LLVM's guess of the model is wrong where some is hidden.
+
+    On x86-64 the highest level, so that the folder's name says all that the code uses; elsewhere,
+    and where features cannot be read, LLVM's guess without what is hidden.
+    """
+    present = cpu_features()
+    if host.arch == "x86_64":
+        for cpu, added in reversed(LEVELS):
+            level = _preset(cpu, host, added)
+            if present.issuperset(level.features):
+                return level
     cpu = str(codegen.llvm_get_system_cpu())
     whole = _preset(cpu, host)
-    present = cpu_features()
     hidden = [f for f, name in FEATURES.items() if name in whole.features and name not in present]
     return _preset(cpu, host, hidden=tuple(hidden)) if present and hidden else whole
 

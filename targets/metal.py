@@ -10,13 +10,6 @@ threads, 32 threads of them in step, and 32 KiB for a group.
 
 from __future__ import annotations
 
-from typing import Any
-
-from tvm import tirx
-from tvm.ir import Call, Op
-from tvm.tirx import PrimFunc
-from tvm_ffi import structural_map
-
 from . import hosts
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
@@ -61,24 +54,6 @@ def apple_gpu(name: str, host: str, *, simdgroups: bool) -> TargetPreset:
         limits,
         {"kind": "metal", "max_function_args": BUFFERS, "thread_warp_size": SIMD_WIDTH},
         there=hosts.HOSTS[host],
-        edit=with_precise_angles,
         hosts=hosts.APPLE,
         fast_math=True,
     )
-
-
-def with_precise_angles(func: PrimFunc) -> PrimFunc:
-    """Take cosine and sine from Metal's precise functions: fast ones are 1e-4 off.
-
-        T.cos(x)                    T.call_pure_extern("float32", "precise::cos", x)
-
-    Source of the error: Metal Shading Language Specification, "Numerical Compliance".
-    """
-
-    def rewrite(call: Call) -> Any:
-        name = call.op.name.removeprefix("tirx.") if isinstance(call.op, Op) else ""
-        if name not in ("cos", "sin"):
-            return call
-        return tirx.call_pure_extern(str(call.ty.dtype), f"precise::{name}", *call.args)
-
-    return func.with_body(structural_map(func.body, (Call, rewrite)))

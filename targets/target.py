@@ -74,6 +74,7 @@ class TargetPreset:
     # Whose functions a library has, if not those of docs/design/compiled-library.md: "web-llm".
     interface: str | None = None
     asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
+    binding_bytes: int | None = None  # of a weight that all its devices let a kernel bind
     latents_once: bool = False  # kernels read what is key and value at once from one place
 
     def with_kv_dtype(self, name: str) -> TargetPreset:

@@ -16,6 +16,7 @@ from .target import TargetPreset
 from .variants import MATRICES
 
 SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
+BINDING_BYTES = 128 << 20  # maxStorageBufferRange, likewise
 MATRICES_SHARED_MEMORY_BYTES = 32768  # what all devices with matrices have
 
 
@@ -42,4 +43,5 @@ def preset(variant: str | None) -> TargetPreset:
         toolchain=SpirvToolchain(),
         # In the sense that counts: prompts are multiplied in float16, few rows in float32.
         fast_math=matrices,
+        binding_bytes=BINDING_BYTES,
     )

@@ -13,6 +13,7 @@ from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 from .web_toolchain import CORES, WEB_LLM, WebToolchain
+from .webgpu_buffers import BINDING_BYTES
 
 # Defaults of the specification, section "Limits": what a page has without asking for more.
 LIMITS = GpuLimits(
@@ -47,4 +48,6 @@ def preset(variant: str | None) -> TargetPreset:
         fast_math=True,
         toolchain=WebToolchain(CORES[variant or ""]),
         interface=variant,
+        # Another engine finds weights by their names: whole.
+        binding_bytes=None if variant else BINDING_BYTES,
     )

@@ -14,6 +14,7 @@ constexpr double kOldDraft = 0.75;    // share of the old value in a moving aver
 constexpr double kCostUnknown = 0.1;
 constexpr int64_t kFirstRows = 64;  // of a prompt, while nothing is known of time
 constexpr int64_t kLeastRows = 8;   // where nothing else is in a step
+constexpr double kNotSlower = 1.1;  // times the step of the least rows: not clearly longer
 
 }  // namespace
 
@@ -44,15 +45,26 @@ double StepBudget::margin() const {
 int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t most) const {
   if (max_seconds_ == 0) return most;
   int64_t fit = work.rows == 0 ? std::min(kLeastRows, most) : 0;
+  StepWork least = work;
+  least.add(position, fit);
   for (int64_t rows = fit + 1; rows <= most; ++rows) {
     StepWork with = work;
     with.add(position, rows);
     double seconds = time_.longest(with);
     if (seconds == 0) return std::min(std::max<int64_t>(kFirstRows - work.rows, 0), most);
-    if (seconds > kFar * max_seconds_) break;
-    if (seconds <= max_seconds_) fit = rows;
+    double share = seconds / max_seconds_;
+    // The least run whatever they take, and so do those that take no longer.
+    if (work.rows == 0 && rows <= 2 * most_rows_)
+      share = std::min(share, time_.slowdown(least, with) / kNotSlower);
+    if (share > kFar) break;
+    if (share <= 1) fit = rows;
   }
   return fit;
+}
+
+void StepBudget::record(const StepWork& work, double seconds) {
+  most_rows_ = std::max(most_rows_, work.rows);
+  time_.record(work, seconds);
 }
 
 void StepBudget::record_draft(double seconds) {

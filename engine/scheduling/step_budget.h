@@ -22,12 +22,12 @@ class StepBudget {
       : max_slowdown_(max_slowdown), max_seconds_(max_seconds) {}
 
   // What a step was, and took.
-  void record(const StepWork& work, double seconds) { time_.record(work, seconds); }
+  void record(const StepWork& work, double seconds);
 
   // Rows of a prompt from `position` on, at most `most`, that may join a step of `work`, in which
   // `running` is of running requests, while so many prompts want to. At least one if nothing but
-  // these is in it: a prompt always gets on. At least a few if nothing at all is in it: a row of
-  // its own costs as much as several.
+  // these is in it: a prompt always gets on. At least a few if nothing at all is in it, and as many
+  // as take no longer than these: a row of its own costs as much as several.
   int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                       int64_t position, int64_t most) const;
 
@@ -44,6 +44,7 @@ class StepBudget {
   double max_slowdown_;
   double max_seconds_;
   StepTime time_;
+  int64_t most_rows_ = 0;     // of a step that was recorded
   double draft_seconds_ = 0;  // of a draft model's step; 0: there is none
 };
 

@@ -252,6 +252,24 @@ TEST(the_seconds_that_are_allowed_are_used) {
   CHECK_EQ(slow.prompt(0, 16, 512).back(), 1);
 }
 
+TEST(where_the_least_rows_break_the_bound_more_come_that_take_no_longer) {
+  // A step reads the weights for 300 ms, whatever is in it; a row takes 0.1 ms, or the step is of
+  // tiles of 64 rows.
+  auto rows = [](const StepWork& work) { return 0.3 + 1e-4 * static_cast<double>(work.rows); };
+  auto tiles = [](const StepWork& work) {
+    return 0.3 * static_cast<double>((work.rows + 63) / 64);
+  };
+  for (const std::function<double(const StepWork&)>& seconds :
+       {std::function<double(const StepWork&)>(rows), {tiles}}) {
+    Machine machine(seconds, 0.1);
+    std::vector<int64_t> first = machine.prompt(0, 4096, 512);
+    CHECK(machine.longest() <= 0.62);  // what is known by then: two tiles at most
+    std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
+    CHECK(steps.size() <= 100);  // in place of 512
+    CHECK(machine.prompt(0, 4096, 512)[0] >= 40);
+  }
+}
+
 TEST(what_a_guess_costs) {
   StepBudget budget(kSlowdown);
   StepWork running;

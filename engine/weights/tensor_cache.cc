@@ -1,5 +1,6 @@
 #include "weights/tensor_cache.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -128,8 +129,25 @@ TensorCache TensorCache::read(std::string text, const std::string& where,
 }
 
 const StoredTensor* TensorCache::find(const std::string& name) const {
-  auto it = tensors_.find(name);
-  return it == tensors_.end() ? nullptr : &it->second;
+  if (auto it = tensors_.find(name); it != tensors_.end()) return &it->second;
+  if (auto it = parts_.find(name); it != parts_.end()) return &it->second;
+  const size_t bracket = name.rfind('[');
+  if (bracket == std::string::npos) return nullptr;
+  auto whole = tensors_.find(name.substr(0, bracket));
+  if (whole == tensors_.end() || whole->second.shape.empty()) return nullptr;
+  long long first = 0, stop = 0;
+  int read = 0;
+  const char* rows = name.c_str() + bracket;
+  if (std::sscanf(rows, "[%18lld:%18lld]%n", &first, &stop, &read) != 2) return nullptr;
+  const int64_t all = whole->second.shape[0];
+  if (rows[read] != '\0' || read == 0 || first < 0 || first >= stop || stop > all) return nullptr;
+  StoredTensor part = whole->second;
+  const int64_t row_bytes = part.nbytes / all;
+  part.name = name;
+  part.shape[0] = stop - first;
+  part.offset += first * row_bytes;
+  part.nbytes = (stop - first) * row_bytes;
+  return &parts_.emplace(name, std::move(part)).first->second;
 }
 
 StoredBytes TensorCache::bytes(const StoredTensor& stored) const {

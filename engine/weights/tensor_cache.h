@@ -50,7 +50,8 @@ class TensorCache {
   // `bytes` and `load` are not for it.
   static TensorCache parse(const std::string& text);
 
-  const StoredTensor* find(const std::string& name) const;  // null: no such tensor
+  // Null: no such tensor. "x[2:5]" are the rows 2, 3 and 4 of x, a tensor for itself.
+  const StoredTensor* find(const std::string& name) const;
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& index_text() const { return index_text_; }
@@ -70,6 +71,7 @@ class TensorCache {
   std::vector<Shard> shards_;
   mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;  // while tensors use them
   std::map<std::string, StoredTensor> tensors_;
+  mutable std::map<std::string, StoredTensor> parts_;  // that were asked for
 };
 
 }  // namespace wherry

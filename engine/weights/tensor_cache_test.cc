@@ -51,6 +51,27 @@ TEST(reads_mapped_copied_and_widened_tensors) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(a.data_ptr()) % 4096, 0u);  // the mapping itself
 }
 
+TEST(rows_of_a_tensor_are_a_tensor) {
+  TemporaryFolder folder;
+  folder.write("tensor-cache.json", kIndex);
+  folder.write("shard.bin", shard());
+  TensorCache cache = TensorCache::open(folder.path());
+  const StoredTensor* rows = cache.find("a[3:5]");
+  CHECK(rows != nullptr && rows == cache.find("a[3:5]"));
+  CHECK_EQ(rows->name, "a[3:5]");
+  CHECK_EQ(rows->offset, 12);
+  CHECK_EQ(rows->nbytes, 8);
+  ffi::Tensor a = cache.load(*rows);
+  CHECK_EQ(describe(a.dtype(), shape_of(a)), "float32 [2]");
+  CHECK_EQ(static_cast<float*>(a.data_ptr())[1], 5.0f);
+  CHECK_EQ(static_cast<float*>(cache.load(*cache.find("b[1:2]")).data_ptr())[0], -2.0f);
+  CHECK_EQ(static_cast<int16_t*>(cache.load(*cache.find("c[1:2]")).data_ptr())[1], -4);
+  for (const char* none : {"a[3:3]", "a[5:3]", "a[0:17]", "a[-1:3]", "a[3:5", "a[3:5]x", "a[3]",
+                           "a[]", "d[0:1]", "[0:1]", "a[0:99999999999999999999]"}) {
+    CHECK(cache.find(none) == nullptr);
+  }
+}
+
 TEST(a_mapped_tensor_outlives_the_cache) {
   TemporaryFolder folder;
   folder.write("tensor-cache.json", kIndex);

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
+from tvm import te, tirx
 from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from wherry.ops.tags import PACK, tag
 
 from .. import decoder
-from ..arch import Architecture
+from ..arch import Architecture, Pairs, constant
 from ..config import Epsilon, Positions, Range
 from ..decoder import PAIRED, WEIGHTS, Biases, Scales
 from ..norms import LayerNorm
+from ..state import PagedKV
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +30,9 @@ class CohereConfig(decoder.DecoderConfig):
     tie_word_embeddings: bool = True
     attention_bias: bool = False
     logit_scale: Annotated[float, Range(1e-6, 1e6)] = 0.0625
+    use_qk_norm: bool = False
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"rope_theta": 500000.0}
-    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "hidden_act": ("silu",),
-        "use_qk_norm": (False,),
-    }
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
@@ -40,12 +44,75 @@ class CohereConfig(decoder.DecoderConfig):
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)
 
 
+class HeadNorm(nn.Module):
+    """A LayerNorm of each head, with weights of its own."""
+
+    def __init__(self, cfg: CohereConfig, heads: int) -> None:
+        e = cfg.head_size
+        self.heads, self.pairs = heads, Pairs(e, cfg.rope.rotary_dim(e))
+        self.weight = nn.Parameter((heads, e))
+        self.each = cfg.norm(e)  # with weights of one
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [n, heads * e] -> [n, heads * e]."""
+        n, (h, e) = x.shape[0], self.weight.shape
+        normed = op.reshape(self.each(op.reshape(x, (n * h, e))), (n, h * e))
+        func = row_reference(int(h), self.pairs, self.weight.dtype)
+        out = Tensor.placeholder([h * e], self.weight.dtype)
+        return normed * op.tensor_ir_op(func, "head_weights", [self.weight], out)
+
+
+@cache
+def row_reference(heads: int, pairs: Pairs, dtype: str) -> tirx.PrimFunc:
+    """(weight dtype [heads, e]) -> [heads * e], in the order of the projection's rows."""
+    e = pairs.head_dim
+    weight = te.placeholder((heads, e), dtype, "weight")
+    half = pairs.rotary_dim // 2
+
+    def element(i: tirx.Var) -> tirx.PrimExpr:
+        k = i % e
+        paired = tirx.Select(k < half, 2 * k, 2 * (k - half) + 1)
+        return weight[i // e, tirx.Select(k < 2 * half, paired, k)]
+
+    row = te.compute((heads * e,), element, "row")
+    func = te.create_prim_func([weight, row]).without_attr("global_symbol")
+    return tag(func, "head_weights", asdict(pairs)).with_attr(PACK, True)
+
+
+class Attention(decoder.Attention):
+    """With norms of query and key heads, if the configuration says so."""
+
+    def __init__(self, cfg: CohereConfig, layer: int) -> None:
+        super().__init__(cfg, layer)
+        normed, shape = cfg.use_qk_norm, self.shape
+        self.q_norm = HeadNorm(cfg, shape.heads) if normed else None
+        self.k_norm = HeadNorm(cfg, shape.kv_heads) if normed else None
+
+    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+        """x [n, d] -> [n, d]."""
+        if self.q_norm is None or self.k_norm is None:
+            return super().forward(x, cache, layer)
+        e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
+        q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
+        qkv = op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
+        return self.o_proj(cache.attend(layer, qkv, self.shape))
+
+
+class Block(decoder.ParallelBlock):
+    attention = Attention
+
+
 class Decoder(decoder.Decoder):
-    block = decoder.ParallelBlock
+    block = Block
 
 
 class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-ARCH = Architecture(name="cohere", config=CohereConfig, model=CausalLM, weights=(*WEIGHTS, *PAIRED))
+ARCH = Architecture(
+    name="cohere",
+    config=CohereConfig,
+    model=CausalLM,
+    weights=(*WEIGHTS, *PAIRED, constant("each.weight", 1.0)),
+)

@@ -12,7 +12,6 @@ from ..arch import Architecture, RopeConfig
 from ..config import Epsilon, Positions, Range
 from ..decoder import PAIRED, WEIGHTS, Biases, Scales
 from ..norms import LayerNorm
-from . import cohere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +43,14 @@ class Cohere2Config(decoder.WindowedConfig):
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)
 
 
+class Decoder(decoder.Decoder):
+    block = decoder.ParallelBlock
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
 ARCH = Architecture(
-    name="cohere2", config=Cohere2Config, model=cohere.CausalLM, weights=(*WEIGHTS, *PAIRED)
+    name="cohere2", config=Cohere2Config, model=CausalLM, weights=(*WEIGHTS, *PAIRED)
 )

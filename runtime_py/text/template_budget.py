@@ -26,6 +26,7 @@ LARGEST = 4 * 2**20  # characters of one value, and 4 for each that the request 
 TOTAL = 256 * 2**20  # bytes of all values, and 64 for each character that the request has
 _BITS = 4096  # of a whole number
 _SCALAR = 8  # what a number counts
+_DEEPEST = 50  # namespaces in each other
 _LOOK = 256  # steps between two looks at the clock
 
 
@@ -38,6 +39,8 @@ class Budget:
 
     def __init__(self, given: Mapping[str, Any], caller: Caller) -> None:
         self._sizes: dict[int, tuple[Any, int]] = {}  # by id; the value is kept, so the id is its
+        self._namespaces = 0  # that were gone through
+        self._inside = 0  # namespaces that are being gone through
         self._caller = caller
         self.most = LARGEST
         self.most += 4 * (size := self._size(given))
@@ -57,9 +60,12 @@ class Budget:
         if self.steps_left < 0:
             raise TooCostly(f"it takes more than {STEPS} steps")
         if before // _LOOK != self.steps_left // _LOOK:
-            self._caller.check()
-            if time.thread_time() > self._end:
-                raise TooCostly(f"it takes more than {SECONDS:g} s")
+            self._look()
+
+    def _look(self) -> None:
+        self._caller.check()
+        if time.thread_time() > self._end:
+            raise TooCostly(f"it takes more than {SECONDS:g} s")
 
     def made(self, value: Any) -> Any:
         """Pay for a value that has come into being; the value."""
@@ -95,13 +101,11 @@ class Budget:
         """Characters that a value stands for, those it refers to twice counted twice.
 
         Raises:
-            TooCostly: it is a number of very many digits, or a list of namespaces, whose size
-                may change.
+            TooCostly: it is a number of very many digits, or has namespaces in each other without
+                end.
         """
         if isinstance(value, int) and value.bit_length() > _BITS:
             raise TooCostly(f"it makes a number of {value.bit_length()} bits")
-        if isinstance(value, Namespace):  # not kept: it changes
-            return sum(map(self._size, value._Namespace__attrs.values()))
         return self._size(value)
 
     def _size(self, value: Any) -> int:
@@ -109,19 +113,39 @@ class Budget:
             return len(value)
         if isinstance(value, range):
             return _SCALAR * len(value)
+        if isinstance(value, Namespace):
+            return self._held(value)
         if not isinstance(value, (list, tuple, Mapping, Set, ValuesView)):
             return _SCALAR
         if known := self._sizes.get(id(value)):
             return known[1]
         parts: Iterator[Any] = iter(value)
-        size = 2
+        size, namespaces = 2, self._namespaces
         if isinstance(value, Mapping):
             parts = (part for item in value.items() for part in item)
         for part in parts:
-            if isinstance(part, Namespace):
-                raise TooCostly("it puts a namespace into a list")
             size += 2 + self._size(part)
-        self._sizes[id(value)] = value, size
+            if namespaces != self._namespaces:
+                self.check(size)  # not kept, so what is shared is gone through again
+        if namespaces == self._namespaces:
+            self._sizes[id(value)] = value, size
+        return size
+
+    def _held(self, namespace: Any) -> int:
+        """Size of what a namespace holds now: it changes, so no size that counts it is kept."""
+        self._namespaces += 1
+        if self._namespaces % _LOOK == 0:
+            self._look()
+        if self._inside == _DEEPEST:
+            raise TooCostly("it puts namespaces into each other without end")
+        self._inside += 1
+        size = _SCALAR
+        try:
+            for part in namespace._Namespace__attrs.values():
+                size += self._size(part)
+                self.check(size)
+        finally:
+            self._inside -= 1
         return size
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import tokenizers
 
 from wherry.errors import ModelError
 from wherry.json_file import read_object
+from wherry.tokenizer_file import MOST_IDS, read_tokenizer
 
 from ..request.caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
@@ -35,9 +35,6 @@ class TooManyTokens(Exception):
     def __init__(self, at_least: int) -> None:
         super().__init__(f"at least {at_least} tokens")
         self.at_least = at_least
-
-
-_MOST_IDS = 2**24  # a hundred times what the largest vocabulary has
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -99,8 +96,7 @@ class Tokenizer:
                 "tekken.json or vocab.json, with the extra wherry[tokenizers]; "
                 "this model has none of them."
             )
-        with _explained(path):
-            backend = _checked(tokenizers.Tokenizer.from_file(str(path)))
+        backend = read_tokenizer(path)
         config = read_json(folder / "special_tokens_map.json")
         config |= read_json(folder / "tokenizer_config.json")
         eos = [
@@ -222,7 +218,7 @@ def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
     inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
     value = config.get("eos_token_id", inside)
     ids = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(type(i) is int and 0 <= i < _MOST_IDS for i in ids):
+    if not all(type(i) is int and 0 <= i < MOST_IDS for i in ids):
         raise ModelError(
             f"{path}: eos_token_id is {shortened(value)}; it takes an id or a list of ids"
         )
@@ -233,29 +229,3 @@ def shortened(value: object) -> str:
     """A value for an error."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
-
-
-def _checked(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Encode and decode once: what is wrong inside is often found then and not before.
-
-    Raises:
-        ValueError: an id so large that tables of them would fill the memory.
-    """
-    largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
-    if largest >= _MOST_IDS:
-        raise ValueError(f"it has a token of id {largest}; ids go to {_MOST_IDS - 1}")
-    ids = backend.encode("Hello, wörld 1!", add_special_tokens=True).ids
-    backend.decode(ids, skip_special_tokens=False)
-    return backend
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Bare exceptions of the library, and its panics, which are no Exception, become ours."""
-    try:
-        yield
-    except BaseException as e:
-        if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
-            raise
-        text = str(e).strip() or type(e).__name__
-        raise ModelError(f"{path} cannot be read: {text}") from e

@@ -80,6 +80,12 @@ STATEMENTS = [
     "{% set x = 1 %}{% for i in [1, 2] %}{{ x }}{% set x = 5 %}{{ x }}{% endfor %}{{ x }}",
     "{% macro f() %}{{ y }}{% endmacro %}{% set y = 3 %}{{ f() }}",
     "{% generation %}[{{ messages[0].content }}]{% endgeneration %}",
+    # Namespaces in lists, as MiroThinker's template has them.
+    "{% set ns = namespace(all=[], last=none) %}{% for m in messages %}{% set one = namespace(n=loop.index, text=m.content) %}"
+    "{% set ns.all = ns.all + [one] %}{% set ns.last = one %}{% endfor %}{% set ns.last.text = 'end' %}{{ ns.all }}{{ ns.all | length }}"
+    "{% for one in ns.all if one.n is odd %}{{ one.n }}={{ one.text }};{% endfor %}{{ ns.all | map(attribute='n') | list }}"
+    "{{ {'a': ns.all, 'b': (ns,)} }}{{ ns.all[-1] == ns.last }}{{ ns.last in ns.all }}{{ {'a': ns}.values() | list }}",
+    "{{ [namespace(a=1)] | tojson }}",
     "{% if false %}{{ 1 | nothing }}{% endif %}{{ 'x' if true else 1 | nothing }}{{ 1 is nothing if false }}",
     "{{ messages[0].nothing.at_all }}",
     "{{ raise_exception('Roles must alternate') }}",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import tokenizers
 from safetensors.numpy import save_file
 
 from wherry.models.arch import Architecture, RopeConfig, concat, drop, rename, tie
@@ -66,7 +67,7 @@ def write_folder(folder: Path, tensors, *, d, layers, vocab, shards=1, **config)
     folder.mkdir(parents=True, exist_ok=True)
     hf = {"model_type": "toy", "hidden_size": d, "num_hidden_layers": layers, "vocab_size": vocab}
     (folder / "config.json").write_text(json.dumps(hf | config))
-    (folder / "tokenizer.json").write_text("{}")
+    tokenizers.Tokenizer(tokenizers.models.BPE()).save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     (folder / "README.md").write_text("not copied")
     if shards == 1:

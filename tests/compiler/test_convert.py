@@ -2,12 +2,14 @@
 
 import importlib.util
 import json
+import re
 import shutil
 from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import pytest
+import tokenizers
 
 from wherry.artifact import sha256_of
 from wherry.compiler.convert import MARKER, convert, is_converted
@@ -148,13 +150,23 @@ def test_another_scheme_or_source_starts_clean(source, tmp_path):
 def test_another_tokenizer_is_copied_and_the_weights_are_kept(source, tmp_path):
     out = tmp_path / "out"
     run(source, out)
-    (source / "tokenizer.json").write_text("[]")
+    other = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    other.save(str(source / "tokenizer.json"))
     (source / "merges.txt").write_text("a b")
     (source / "chat_template.jinja").unlink()
     run(source, out, progress=lambda *a: pytest.fail("encoded again"))
-    assert (out / "tokenizer.json").read_text() == "[]"
+    assert (out / "tokenizer.json").read_bytes() == (source / "tokenizer.json").read_bytes()
     assert (out / "merges.txt").is_file() and not (out / "chat_template.jinja").exists()
     assert is_converted(out)
+
+
+@pytest.mark.parametrize("text", ['{"version": "1.0", "model": ', "[]"])
+def test_a_damaged_tokenizer_is_refused_before_anything_is_written(source, tmp_path, text):
+    (source / "tokenizer.json").write_text(text)
+    named = re.escape(str(source / "tokenizer.json"))
+    with pytest.raises(ModelError, match=f"{named} cannot be read"):
+        run(source, tmp_path / "out", progress=lambda *a: pytest.fail("encoded"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_bfloat16_and_half_are_read(tmp_path):

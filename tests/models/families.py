@@ -196,6 +196,7 @@ CASES |= {
     ),
     "exaone4": Case("exaone4", {"sliding_window": 19, "sliding_window_pattern": 2}, nightly=True),
     "cohere": Case("cohere", {"attention_bias": True, "logit_scale": 0.5}, nightly=True),
+    "cohere-head-norms": Case("cohere", {"use_qk_norm": True, "logit_scale": 0.5}),
     "cohere2": Case(
         "cohere2",
         {"logit_scale": 0.5, "sliding_window": 19, "layer_types": [WINDOWED, "full_attention"]},

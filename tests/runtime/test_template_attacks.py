@@ -43,6 +43,8 @@ ATTACKS = {
     "splits": BIG + "{% for a in range(100000) %}{% if big.split('x') %}{% endif %}{% endfor %}",
     "sorting": BIG + "{{ range(100000)|map('default', big, true)|sort|length }}{{ ([0] * 9999)|map('default', big, true)|sort|length }}",
     "sorting by an attribute": SPACE + "{{ ([0] * 9999)|map('default', ns, true)|sort(attribute='x')|length }}",
+    "sorting a list by an attribute": SPACE + "{% set l = [ns, ns] %}" + "{% set l = l + l %}" * 12 + "{{ l|sort(attribute='x')|length }}",
+    "a list whose namespaces grow": "{% set ns = namespace(x='') %}{% set l = [ns, ns] %}" + "{% set l = l + l %}" * 12 + BIG + "{% set ns.x = big %}{{ l|sort(attribute='x')|length }}",
     "sorting characters": BIG + "{{ big|sort }}",
     # numbers
     "a power": "{{ 10 ** 1000000000 }}",
@@ -103,6 +105,7 @@ ATTACKS = {
     "indented JSON": "{% set a = range(100000)|list %}{{ a|tojson(indent=60) }}{{ [a, a, a, a, a]|tojson(indent=60) }}",
     "deep JSON": "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% set ns.x = dict(a=ns.x) %}{% endfor %}{{ ns.x|tojson }}",
     "a namespace in itself": "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns }}{{ ns.x }}",
+    "laughs of namespaces": "{% set n0 = namespace(a='x') %}" + "".join(f"{{% set n{i} = namespace(a=[n{i - 1}, n{i - 1}]) %}}" for i in range(1, 41)) + "{{ [n40] }}",
     # failures
     "recursion": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "zero": "{{ 1 // 0 }}",

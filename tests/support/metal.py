@@ -21,7 +21,6 @@ import tvm_ffi
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
-from wherry.targets.metal import with_precise_angles
 from wherry.targets.target import find
 
 from .gpu import on_arrays
@@ -165,9 +164,7 @@ def as_cplusplus(parts: dict[str, tuple[list[str], str]]) -> str:
 def build(func: PrimFunc) -> Callable[..., list[np.ndarray]]:
     """Compile; the result takes NumPy arrays and returns them all as the kernel left them."""
     there = device()
-    module = tvm.IRModule(
-        {"kernel": with_precise_angles(func).with_attr("global_symbol", "kernel")}
-    )
+    module = tvm.IRModule({"kernel": func.with_attr("global_symbol", "kernel")})
     target = Target(dict(find("metal").device), host={"kind": "llvm"})
     with tempfile.TemporaryDirectory() as scratch:  # the compiler's own module cannot run
         path = Path(scratch) / "kernel.so"

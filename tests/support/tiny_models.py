@@ -110,6 +110,13 @@ def _weight_name(name: str) -> str:
     )
 
 
+def _rows(stored: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """A stored tensor, or "x[2:5]", rows of one."""
+    whole, _, rows = name.partition("[")
+    first, _, stop = rows.removesuffix("]").partition(":")
+    return stored[whole][int(first) : int(stop)] if rows else stored[whole]
+
+
 @dataclass
 class Sequence:
     """One sequence's pages and length."""
@@ -150,7 +157,7 @@ class Runner:
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
     def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
-        sources = [tvm.runtime.tensor(stored[name], self.here) for name in entry["from"]]
+        sources = [tvm.runtime.tensor(_rows(stored, name), self.here) for name in entry["from"]]
         if "pack" not in entry:
             return sources[0]
         made = self.vm[entry["pack"]](*sources)

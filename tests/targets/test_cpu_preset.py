@@ -80,6 +80,24 @@ def test_a_foreign_cpu_is_linked_where_there_is_a_linker(monkeypatch):
     assert (find("cpu").library, find("cpu").linker) == ("so", None)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are x86-64's")
+@pytest.mark.parametrize("guess", ["rocketlake", "sapphirerapids", "znver4"])
+@pytest.mark.parametrize("extra", [set(), {"avx512_fp16", "avx512_bf16", "amx_tile", "amx_int8"}])
+def test_a_machine_is_called_by_what_it_has(monkeypatch, guess, extra):
+    """Whatever LLVM takes it for: hypervisors mask the model, and some of what it has."""
+    levels = {
+        p.name: set(p.features) for p in (find("cpu:x86-64-v2+"), *find("cpu:x86-64-v2+").variants)
+    }
+    monkeypatch.setattr(cpu.codegen, "llvm_get_system_cpu", lambda: guess)
+    for name, features in levels.items():
+        monkeypatch.setattr(cpu, "cpu_features", lambda f=features: frozenset(f | extra))
+        cpu.preset.cache_clear()
+        found = find("cpu", "linux-x86_64")
+        assert found.name == name.removesuffix("+") and set(found.features) == features
+        again = find(found.name)
+        assert (again.device, dot(again)) == (found.device, dot(found))
+
+
 def test_what_a_virtual_machine_hides_is_not_used(monkeypatch):
     whole = find("cpu")
     hidden = {"avx512f", "avx2", "asimddp"} & set(whole.features)

@@ -8,6 +8,7 @@ import pytest
 from wherry.targets.kernels import RMSNormSpec, RopeAppendSpec, SwiGLUSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
+from .conftest import machine
 from .page_layout import by_token, floats, quantized, stored
 
 pytestmark = pytest.mark.cpu
@@ -86,14 +87,17 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
     assert np.array_equal(step, got_pages)
 
 
-def test_rope_far_out(here, make_batch):
+@pytest.mark.parametrize("position", [130_001, 1_000_003])
+@pytest.mark.parametrize("kind", ["avx2", "sse2"])  # with and without FMA, as pages have it
+def test_rope_far_out(make_batch, kind, position):
     """Positions of long contexts: the argument reduction holds."""
     inv_freq = np.array([1.0, 0.5, 0.01, 1e-4], "float32")
     spec = RopeAppendSpec(
         heads=1, kv_heads=1, head_dim=8, rotary_dim=8, inv_freq=tuple(map(float, inv_freq))
     )
+    here = machine(kind)
     kernel = here.build(CpuKernels(here.isa).rope_append(spec))
-    batch = make_batch([(130_000, 1, [0] * 8126)])
+    batch = make_batch([(position, 1, [0] * (position // 16 + 1))])
     qkv = np.random.default_rng(0).standard_normal((1, 3, 8)).astype("float32")
     arguments = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
     q = kernel(qkv, *arguments, np.zeros((1, 2, 1, 16, 8), "float32"), qkv[:, :1].copy())[-1]

@@ -143,13 +143,14 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
         assert np.array_equal(split_pages, got_pages) and np.array_equal(split_q, got_q)
 
 
-def test_rope_far_out(build, make_batch):
+@pytest.mark.parametrize("position", [130_001, 1_000_003])
+def test_rope_far_out(build, make_batch, position):
     """Positions of long contexts: the argument reduction holds."""
     inv_freq = np.array([1.0, 0.5, 0.01, 1e-4], "float32")
     spec = RopeAppendSpec(
         heads=1, kv_heads=1, head_dim=8, rotary_dim=8, inv_freq=tuple(map(float, inv_freq))
     )
-    batch = make_batch([(130_000, 1, [0] * 8126)])
+    batch = make_batch([(position, 1, [0] * (position // 16 + 1))])
     qkv = np.random.default_rng(0).standard_normal((1, 3, 8)).astype("float32")
     table = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
     pages = np.zeros((1, 2, 1, 16, 8), "float32")

@@ -102,6 +102,15 @@ def test_every_kernel_compiles(kind):
             assert re.search(VECTORS[kind], body), name
 
 
+@pytest.mark.parametrize("kind", DEVICES)
+def test_no_kernel_takes_sine_or_cosine_of_the_device(kind):
+    """WGSL and Vulkan promise 2^-11, within [-pi, pi] alone; Metal's fast math is no better."""
+    made = kernels(GpuKernels(USUAL, DEVICES[kind]))
+    rotate = [source(made[name], kind) for name in ("rope", "norm_rope", "paged_attention")]
+    for text in rotate:
+        assert not re.search(r"\b(?:sin|cos)f?\(", text)
+
+
 def demands(func):
     """(storage buffers, bytes of workgroup memory) of each WGSL kernel of a function."""
     parts = [p for p in source(func, "webgpu").split("// Function:") if "@compute" in p]

@@ -110,7 +110,12 @@ def native():
     lanes, no fused multiply-add.
     """
 
-    def run(requests: list[tuple[list[int], SamplingParams]], quant: str = "q4f16_1"):
+    def run(
+        requests: list[tuple[list[int], SamplingParams]],
+        quant: str = "q4f16_1",
+        *,
+        logprobs: bool = False,  # of all tokens, the prompt's too, in the place of the tokens
+    ):
         folder = ensure_artifact(
             "demo",
             target="cpu:x86-64-v2",
@@ -130,8 +135,8 @@ def native():
             while left:
                 for event in core.wait_events(60_000):
                     assert event.finish != Finish.ERROR, event
-                    if event.token >= 0 and not event.prompt:
-                        told[event.id].append(event.token)
+                    if event.token >= 0 and (logprobs or not event.prompt):
+                        told[event.id].append(event.logprob if logprobs else event.token)
                     left -= event.finish != Finish.RUNNING
             return told
         finally:

@@ -42,6 +42,21 @@ async function dispatches(given) {
   return { counts };
 }
 
+/** Of all tokens of the longest prompt, and of some that follow. */
+async function logprobs(core, given) {
+  const tokens = Int32Array.from(given.prompts.at(-1));
+  const asked = { temperature: 0, maxTokens: given.few, topLogprobs: 1, promptLogprobs: 0 };
+  core.add(60, tokens, { ...core.paramsDefault(), ...asked });
+  const found = [];
+  for (let left = 1; left > 0; ) {
+    for (const event of await core.step()) {
+      if (event.token >= 0) found.push(event.logprob);
+      if (event.finish !== undefined) left--;
+    }
+  }
+  return found;
+}
+
 async function answer(given) {
   const { device: gpu, adapter } = await device();
   const progress = [];
@@ -59,6 +74,7 @@ async function answer(given) {
   out.adapter = adapter.info?.architecture ?? "";
   out.progress = progress;
   out.metadata = core.metadata;
+  out.logprobs = await logprobs(core, given);
   const params = { ...core.paramsDefault(), temperature: 0, maxTokens: given.few };
   core.add(50, Int32Array.from(given.prompts[0]), params);
   await core.step();

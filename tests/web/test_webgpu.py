@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from wherry.artifact import read_manifest
@@ -34,6 +35,14 @@ def test_tokens_are_the_cpu_s(told, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
     expected = native([(prompt, greedy) for prompt in prompts], QUANT)
     assert [one["tokens"] for one in told["together"]] == expected
+
+
+def test_log_probabilities_are_the_cpu_s(told, native, prompts):
+    """SwiftShader's own sine and cosine are as far off as WGSL allows, which shows here."""
+    asked = SamplingParams(temperature=0, max_tokens=FEW, top_logprobs=1, prompt_logprobs=0)
+    (expected,) = native([(prompts[-1], asked)], QUANT, logprobs=True)
+    assert len(told["logprobs"]) == len(expected) > 60
+    np.testing.assert_allclose(told["logprobs"], expected, atol=1e-4)
 
 
 def test_requests_beside_each_other_are_as_alone(told):

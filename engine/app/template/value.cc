@@ -27,6 +27,13 @@ bool equal_dicts(const Dict& a, const Dict& b) {
   });
 }
 
+// Whether what it holds may change.
+bool is_open(const Value& value) {
+  if (value.is(Kind::kView)) return is_open(value.as<View>().of);
+  if (value.is_sequence() || value.is_dict()) return value.as<Container>().open;
+  return value.is(Kind::kNamespace);
+}
+
 int sign(double difference) { return difference < 0 ? -1 : difference > 0; }
 
 size_t mixed(size_t a, size_t b) { return (a ^ (b + 0x9E3779B97F4A7C15ull + (a << 6))) * 31; }
@@ -84,8 +91,8 @@ const Values& Value::items() const { return as<List>().items; }
 const Dict& Value::dict() const { return as<Dict>(); }
 
 void Container::holds(const Value& value) {
-  if (value.is(Kind::kNamespace)) fail("it puts a namespace into a list");
-  size += 2 + size_of(value);
+  open = open || is_open(value);
+  if (!open) size += 2 + size_of(value);
   if (value.is_sequence() || value.is_dict()) {
     depth = std::max(depth, value.as<Container>().depth + 1);
     if (depth > kDeepestValue) fail("RecursionError", "maximum recursion depth exceeded");
@@ -315,7 +322,37 @@ size_t hash_of(const Value& value) {
   }
 }
 
+namespace {
+
+constexpr int kDeepestNamespace = 50;
+constexpr size_t kMostHeld = size_t{1} << 26;  // characters: what is shared is gone through again
+
+// What a namespace, or a container with namespaces in it, holds now; `inside` so many namespaces.
+size_t held(const Value& value, int inside) {
+  if (value.is(Kind::kView)) return held(value.as<View>().of, inside);
+  size_t size = value.is(Kind::kNamespace) ? kScalar : 2;
+  auto add = [&](const Value& part, size_t more) {
+    size += more + (is_open(part) ? held(part, inside) : size_of(part));
+    if (size > kMostHeld) {
+      fail("it makes a value of " + std::to_string(size) + " characters; at most " +
+           std::to_string(kMostHeld) + " are made of namespaces");
+    }
+  };
+  if (value.is(Kind::kNamespace)) {
+    if (inside++ == kDeepestNamespace) fail("it puts namespaces into each other without end");
+    for (const auto& [name, part] : value.as<Namespace>().attributes) add(part, 0);
+  } else if (value.is_dict()) {
+    for (const auto& [key, part] : value.dict().items) add(key, 2), add(part, 2);
+  } else {
+    for (const Value& part : value.items()) add(part, 2);
+  }
+  return size;
+}
+
+}  // namespace
+
 size_t size_of(const Value& value) {
+  if (is_open(value)) return held(value, 0);
   switch (value.kind()) {
     case Kind::kString:
       return value.chars();
@@ -327,13 +364,6 @@ size_t size_of(const Value& value) {
       return kScalar * static_cast<size_t>(value.as<Range>().length());
     case Kind::kView:
       return size_of(value.as<View>().of);
-    case Kind::kNamespace: {
-      size_t size = 0;
-      for (const auto& [name, held] : value.as<Namespace>().attributes) {
-        size += held.is(Kind::kNamespace) ? kScalar : size_of(held);
-      }
-      return size;
-    }
     default:
       return kScalar;
   }

@@ -115,7 +115,8 @@ constexpr int kDeepestValue = 500;  // containers in each other
 struct Container : Object {
   size_t size = 2;  // characters, about; what it refers to twice counts twice
   int depth = 1;
-  // Fails for a namespace, whose size may change, and where there are too many levels.
+  bool open = false;  // there are namespaces in it: they change, and `size` says nothing
+  // Fails where there are too many levels.
   void holds(const Value& value);
 };
 
@@ -164,7 +165,7 @@ bool equal(const Value& a, const Value& b);
 // Negative, 0 or positive; fails for what has no order. `sign` is for the error: "<".
 int compare(const Value& a, const Value& b, const char* sign);
 size_t hash_of(const Value& value);  // fails for lists and dictionaries
-size_t size_of(const Value& value);  // for the budget
+size_t size_of(const Value& value);  // for the budget; fails for namespaces in each other
 
 std::string to_string(const Value& value);  // str
 // As Jinja's filter `escape`; of markup the text itself.

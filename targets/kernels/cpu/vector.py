@@ -6,11 +6,14 @@ left to contract or to reassociate, so a value has the same bits in every varian
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import tirx
 from tvm.script import tirx as T
+
+from ..angles import COS, SIN
 
 Expr = Any  # of TVM, which has no types of its own for mypy
 
@@ -220,7 +223,7 @@ def transposed(vectors: list[Expr]) -> list[Expr]:
     return [T.reinterpret("float16x16", x) for x in vectors] if element == "float16" else vectors
 
 
-def horner(x: Expr, coefficients: list[float], lanes: int, fused: bool) -> Expr:
+def horner(x: Expr, coefficients: Sequence[float], lanes: int, fused: bool) -> Expr:
     """Polynomial in `x`, highest power first."""
     value = splat(coefficients[0], lanes)
     for c in coefficients[1:]:
@@ -271,17 +274,14 @@ def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
-# pi / 2 in three parts, for machines with FMA (full words: products are not rounded) and without
-# (short words: products of small multiples are exact).
+# pi / 2 in parts, for machines with FMA (full words: products are not rounded) and without (words
+# of four bits at most, but the last: times a number of quarter turns below 2^20 they are exact).
 _HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
-_HALF_PI = (1.5703125, 4.837512969970703e-4, 7.549789954891882e-8)
-# On |r| <= pi / 4, of r^2: (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 (Cephes, sinf).
-_SIN = [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]
-_COS = [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2]
+_HALF_PI = (3 / 2, 9 / 128, 1 / 2048, math.pi / 2 - 3 / 2 - 9 / 128 - 1 / 2048)
 
 
 def cos_sin(value: Expr, lanes: int, fused: bool = True) -> tuple[Expr, Expr]:
-    """Cosine and sine, absolute error below 1e-6 up to 10^5 radians with `fused`."""
+    """Cosine and sine, absolute error below 1e-6 up to 2^20 radians."""
     x = let(value)
     k = let(rint(x * splat(0.6366197723675814, lanes), lanes))
     r = x
@@ -289,9 +289,9 @@ def cos_sin(value: Expr, lanes: int, fused: bool = True) -> tuple[Expr, Expr]:
         r = fma(k, splat(-part, lanes), r, lanes, fused)
     r = let(r)
     z = let(r * r)
-    sine = let(fma(horner(z, _SIN, lanes, fused), z * r, r, lanes, fused))
+    sine = let(fma(horner(z, SIN, lanes, fused), z * r, r, lanes, fused))
     head = fma(z, splat(-0.5, lanes), splat(1.0, lanes), lanes, fused)
-    cosine = let(fma(horner(z, _COS, lanes, fused), z * z, head, lanes, fused))
+    cosine = let(fma(horner(z, COS, lanes, fused), z * z, head, lanes, fused))
     quadrant = let(T.Cast(int_type(lanes), k))
 
     def integer(n: int) -> Expr:
