@@ -1,8 +1,9 @@
 import type { ChatCompletionChunk, Timings, Usage } from "../src/index.js";
+import { copyButton } from "../markdown/elements.js";
+import { MarkdownView, showMarkdown } from "../markdown/view.js";
 import { byId, element, say } from "./dom.js";
 import { duration, speed } from "./format.js";
 import { hello } from "./hello.js";
-import { copyButton, markdown } from "./markdown.js";
 import type { Session } from "./session.js";
 import type { SettingsView } from "./settings.js";
 
@@ -156,6 +157,12 @@ export class ChatView {
   }
 
   #drawing = false;
+  #view: [Element, MarkdownView] | undefined; // of the answer under way
+
+  #viewOf(body: HTMLElement): MarkdownView {
+    if (this.#view?.[0] !== body) this.#view = [body, new MarkdownView(body)];
+    return this.#view[1];
+  }
 
   /** Draw the last turn with the next frame. */
   #drawSoon(): void {
@@ -164,8 +171,8 @@ export class ChatView {
     requestAnimationFrame(() => {
       this.#drawing = false;
       const turn = this.#turns.at(-1);
-      const body = byId("talk").lastElementChild?.querySelector(".body");
-      if (turn?.role === "assistant") body?.replaceChildren(markdown(turn.content));
+      const body = byId("talk").lastElementChild?.querySelector<HTMLElement>(".body");
+      if (turn?.role === "assistant" && body) this.#viewOf(body).show(turn.content);
       this.#toEnd();
     });
   }
@@ -196,7 +203,8 @@ export class ChatView {
     const made = element("article", { class: `turn${turn.pending ? " waiting" : ""}` });
     made.setAttribute("aria-label", "Answer");
     const body = element("div", { class: "body" });
-    body.append(markdown(turn.content));
+    if (turn.pending) this.#viewOf(body).show(turn.content);
+    else showMarkdown(body, turn.content);
     made.append(body);
     if (turn.failure)
       made.append(element("div", { class: "failure", role: "alert" }, turn.failure));
@@ -206,7 +214,7 @@ export class ChatView {
 
   #foot(turn: Turn, index: number): HTMLElement {
     const made = element("div", { class: "foot" });
-    if (turn.content) made.append(copyButton(turn.content));
+    if (turn.content) made.append(copyButton(() => turn.content));
     if (index === this.#turns.length - 1) {
       const word = turn.failure ? "Try again" : "Another answer";
       made.append(
