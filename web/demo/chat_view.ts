@@ -171,7 +171,7 @@ export class ChatView {
   }
 
   #again(): void {
-    if (this.#running) return;
+    if (this.#running || this.#session.state.kind !== "ready") return;
     this.#turns.pop();
     void this.#answer();
   }
