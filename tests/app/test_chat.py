@@ -13,6 +13,7 @@ import pytest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from ..support.endless import endless_demo
 from . import guided_cases
 from .answers import answered, check_stream, fixed, refused, streamed, with_template
 from .app import App
@@ -69,14 +70,16 @@ def test_sixteen_at_once_answer_as_one_alone(app):
     assert [fixed(a) for a in together] == [fixed(a) for a in alone]
 
 
-def test_abort_frees_pages(app):
-    number = app.start(messages=ASK, stream=True, temperature=0, ignore_eos=True)
+def test_abort_frees_pages(tmp_path):
+    app = App(endless_demo(tmp_path))
+    number = app.start(messages=ASK, stream=True, temperature=0)
     app.chunks(number, 4)
     assert app.stats()["running"] == 1
     assert app.abort(number) == "ok "
     assert app.all(number)[-1]["error"]["code"] == "aborted"
     wait_until_idle(app)
     assert app.abort(number).startswith("error")
+    app.close()
 
 
 def wait_until_idle(app: App) -> None:

@@ -9,7 +9,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ import pytest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from ..support.endless import endless_demo
+from ..support.waiting import until
 from .lite import PROGRAM, cache, command, lite
 
 pytestmark = pytest.mark.cpu
@@ -28,6 +29,11 @@ GREEDY = ("--temperature", 0, "--max-tokens", 24)
 def folder(tmp_path_factory):
     with cache(tmp_path_factory.mktemp("cache")):
         yield Path(ensure_artifact("demo", target="cpu"))
+
+
+@pytest.fixture(scope="module")
+def endless(folder, tmp_path_factory):
+    return endless_demo(tmp_path_factory.mktemp("endless"))
 
 
 @pytest.fixture(scope="module")
@@ -189,12 +195,9 @@ def test_at_a_terminal_ctrl_c_ends_the_answer_and_then_the_program(folder):
     assert terminal.close() == -signal.SIGINT
 
 
-NOISE = ("--temperature", "2", "--seed", "1")  # whose answer goes on until the context is full
-
-
-def asked(folder) -> Terminal:
-    """A chat in the middle of a long answer."""
-    terminal = Terminal(*command("chat", folder, *NOISE))
+def asked(endless) -> Terminal:
+    """A chat in the middle of an answer."""
+    terminal = Terminal(*command("chat", endless, "--temperature", "0"))
     terminal.until("> ")
     terminal.type("Tell me a story\n")
     terminal.until("> Tell me a story\r\n")
@@ -204,8 +207,8 @@ def asked(folder) -> Terminal:
     return terminal
 
 
-def test_at_a_terminal_an_answer_stops_and_the_chat_goes_on(folder):
-    terminal = asked(folder)
+def test_at_a_terminal_an_answer_stops_and_the_chat_goes_on(endless):
+    terminal = asked(endless)
     terminal.interrupt()
     terminal.until("[stopped]")
     terminal.until("\n> ")
@@ -215,10 +218,13 @@ def test_at_a_terminal_an_answer_stops_and_the_chat_goes_on(folder):
     assert terminal.close() == 0
 
 
-def test_at_a_terminal_a_second_ctrl_c_ends_the_program(folder):
-    terminal = asked(folder)
-    terminal.interrupt()
-    time.sleep(0.003)
-    terminal.interrupt()
-    # The second may find the prompt already.
+def test_at_a_terminal_a_second_ctrl_c_ends_the_program(endless):
+    terminal = asked(endless)
+
+    def ended() -> bool:  # of two signals at once the program sees one
+        terminal.interrupt()
+        return terminal.process.poll() is not None
+
+    until(ended)
+    # The last may have found the prompt already.
     assert terminal.close() in (130, -signal.SIGINT)

@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient as AnyClient
 from wherry.errors import UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
 
+from ..support.waiting import until
 from .conftest import core_of
 from .live_server import live
 
@@ -145,8 +146,7 @@ def test_stats(make):
         assert busy["requests"]["running"] == busy["requests"]["active"] == 1
         assert busy["kv_cache"]["pages_free"] < 100_000
         assert busy["steps"] > 0
-    time.sleep(0.1)
-    assert client.get("/stats").json()["kv_cache"]["pages_free"] == 100_000
+    until(lambda: client.get("/stats").json()["kv_cache"]["pages_free"] == 100_000)
 
 
 def test_stats_ask_for_the_key(make):
@@ -312,7 +312,7 @@ def test_sigterm_drains():
 
         thread = threading.Thread(target=ask)
         thread.start()
-        time.sleep(0.3)
+        until(lambda: json.load(urllib.request.urlopen(f"{url}/stats"))["requests"]["active"])
         process.send_signal(signal.SIGTERM)
         thread.join(20)
         assert process.wait(20) == 0

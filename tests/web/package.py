@@ -50,7 +50,8 @@ def compiled() -> Path:
     """web/build: the package and its tests as JavaScript; made once for all processes."""
     made = WEB / "build"
     stamp = made / ".made-of"
-    sources = [f for top in ("src", "demo", "test") for f in sorted((WEB / top).rglob("*.ts"))]
+    tops = ("src", "demo", "markdown", "test")
+    sources = [f for top in tops for f in sorted((WEB / top).rglob("*.ts"))]
     states = [(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in sources]
     now = hashlib.sha256(json.dumps(states).encode()).hexdigest()
     made.mkdir(exist_ok=True)

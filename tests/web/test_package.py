@@ -62,6 +62,14 @@ def test_the_page(compiled, chromium, place):
     assert {p.stem for p in SHOTS.iterdir()} >= {"hello", "streaming", "models", *shown}
 
 
+@pytest.mark.browser
+def test_the_page_without_a_server_and_in_two_tabs(compiled, chromium, place):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    test = compiled / "test" / "page" / "offline.test.js"
+    env = {"WHERRY_PLACE": str(place), "WHERRY_SHOTS": str(SHOTS), "CHROMIUM": chromium}
+    run("node", "--test", str(test), **env)
+
+
 @pytest.fixture
 def installed(compiled, tmp_path):
     """A project that has what `npm pack` gives, beside what it depends on."""

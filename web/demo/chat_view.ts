@@ -1,10 +1,13 @@
 import type { ChatCompletionChunk, Timings, Usage } from "../src/index.js";
+import { copyButton } from "../markdown/elements.js";
+import { MarkdownView, showMarkdown } from "../markdown/view.js";
 import { byId, element, say } from "./dom.js";
 import { duration, speed } from "./format.js";
-import { hello } from "./hello.js";
-import { copyButton, markdown } from "./markdown.js";
+import { hello, stateCard } from "./hello.js";
 import type { Session } from "./session.js";
 import type { SettingsView } from "./settings.js";
+
+const KEY = "wherry.turns";
 
 interface Turn {
   readonly role: "user" | "assistant";
@@ -23,7 +26,7 @@ export class ChatView {
   readonly #load: () => void;
   readonly #text = byId<HTMLTextAreaElement>("text");
   readonly #scroll = byId("scroll");
-  #turns: Turn[] = [];
+  #turns: Turn[] = kept();
   #running: AbortController | undefined;
   #follow = true; // whether the end of the conversation stays in sight
 
@@ -34,16 +37,18 @@ export class ChatView {
     this.#load = load;
     this.#listen();
     session.listen(({ kind }) => {
-      if (kind === "loading") this.fresh();
-      else if (this.#turns.length === 0) this.#show();
+      if (kind === "loading") this.stop();
+      this.#showState();
       this.#showButton();
     });
+    if (this.#turns.length > 0) this.#show();
   }
 
   /** Ask; nothing happens while an answer is under way. */
   ask(text: string): void {
     if (this.#running || !text.trim() || this.#session.state.kind !== "ready") return;
     this.#turns.push({ role: "user", content: text.trim() });
+    this.#keep();
     void this.#answer();
   }
 
@@ -51,7 +56,18 @@ export class ChatView {
   fresh(): void {
     this.stop();
     this.#turns = [];
+    this.#keep();
     this.#show();
+  }
+
+  /** Keep what was said, for when this tab is loaded again. */
+  #keep(): void {
+    const turns = this.#turns.map(({ pending: _, ...turn }) => turn);
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify(turns));
+    } catch {
+      sessionStorage.removeItem(KEY); // it is too long: rather nothing than what is no longer so
+    }
   }
 
   /** End the answer under way. */
@@ -74,6 +90,9 @@ export class ChatView {
     this.#scroll.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = this.#scroll;
       this.#follow = scrollHeight - scrollTop - clientHeight < 60;
+    });
+    addEventListener("pagehide", () => {
+      this.#keep(); // what has been written of an answer, too
     });
     byId("fresh").addEventListener("click", () => {
       this.fresh();
@@ -98,6 +117,7 @@ export class ChatView {
       event.preventDefault();
       this.#text.value = this.#turns[last]?.content ?? "";
       this.#turns.length = last;
+      this.#keep();
       this.#show();
       this.#showButton();
     }
@@ -137,6 +157,7 @@ export class ChatView {
     turn.pending = false;
     turn.note = heard.note;
     this.lastSpeed = heard.speed ?? this.lastSpeed;
+    if (this.#turns.includes(turn)) this.#keep();
     this.#show();
     this.#showButton();
     say(turn.failure ?? turn.content);
@@ -150,12 +171,18 @@ export class ChatView {
   }
 
   #again(): void {
-    if (this.#running) return;
+    if (this.#running || this.#session.state.kind !== "ready") return;
     this.#turns.pop();
     void this.#answer();
   }
 
   #drawing = false;
+  #view: [Element, MarkdownView] | undefined; // of the answer under way
+
+  #viewOf(body: HTMLElement): MarkdownView {
+    if (this.#view?.[0] !== body) this.#view = [body, new MarkdownView(body)];
+    return this.#view[1];
+  }
 
   /** Draw the last turn with the next frame. */
   #drawSoon(): void {
@@ -164,8 +191,8 @@ export class ChatView {
     requestAnimationFrame(() => {
       this.#drawing = false;
       const turn = this.#turns.at(-1);
-      const body = byId("talk").lastElementChild?.querySelector(".body");
-      if (turn?.role === "assistant") body?.replaceChildren(markdown(turn.content));
+      const body = byId("talk").querySelector<HTMLElement>("article:last-of-type .body");
+      if (turn?.role === "assistant" && body) this.#viewOf(body).show(turn.content);
       this.#toEnd();
     });
   }
@@ -184,8 +211,17 @@ export class ChatView {
       );
       return;
     }
-    talk.replaceChildren(...this.#turns.map((turn, index) => this.#drawn(turn, index)));
+    const state = element("div", { id: "state" });
+    talk.replaceChildren(...this.#turns.map((turn, index) => this.#drawn(turn, index)), state);
+    this.#showState();
     this.#toEnd();
+  }
+
+  /** What the model's state is: in the greeting, or below what was said. */
+  #showState(): void {
+    const below = document.querySelector("#state");
+    if (this.#turns.length === 0 || !below) this.#show();
+    else below.replaceChildren(...stateCard(this.#session, this.#load));
   }
 
   #drawn(turn: Turn, index: number): HTMLElement {
@@ -196,7 +232,8 @@ export class ChatView {
     const made = element("article", { class: `turn${turn.pending ? " waiting" : ""}` });
     made.setAttribute("aria-label", "Answer");
     const body = element("div", { class: "body" });
-    body.append(markdown(turn.content));
+    if (turn.pending) this.#viewOf(body).show(turn.content);
+    else showMarkdown(body, turn.content);
     made.append(body);
     if (turn.failure)
       made.append(element("div", { class: "failure", role: "alert" }, turn.failure));
@@ -206,7 +243,7 @@ export class ChatView {
 
   #foot(turn: Turn, index: number): HTMLElement {
     const made = element("div", { class: "foot" });
-    if (turn.content) made.append(copyButton(turn.content));
+    if (turn.content) made.append(copyButton(() => turn.content));
     if (index === this.#turns.length - 1) {
       const word = turn.failure ? "Try again" : "Another answer";
       made.append(
@@ -237,6 +274,15 @@ export class ChatView {
     send.disabled = !running && (!this.#text.value.trim() || this.#session.state.kind !== "ready");
     send.setAttribute("aria-label", running ? "Stop" : "Send");
     send.title = running ? "Stop (Esc)" : "Send (Enter)";
+  }
+}
+
+/** What this tab has kept. */
+function kept(): Turn[] {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY) ?? "[]") as Turn[];
+  } catch {
+    return [];
   }
 }
 

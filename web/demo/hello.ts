@@ -43,19 +43,21 @@ export function hello(
     scene(),
     element("h3", {}, "What shall we talk about?"),
     element("p", {}, "The model runs in this page. What you type stays on this device."),
-    ...stateCard(state, load),
+    ...stateCard(session, load),
     element("div", { class: "ideas" }, ...ideas),
   );
 }
 
-function stateCard(state: State, load: () => void): HTMLElement[] {
+/** How far the model is, and what can be done about it; nothing where it is ready. */
+export function stateCard(session: Session, load: () => void): HTMLElement[] {
+  const { state } = session;
   switch (state.kind) {
     case "ready":
       return [];
     case "none":
       return [card("No model is chosen. Open one by the button at the top.")];
     case "failed":
-      return [element("div", { class: "failure", role: "alert" }, state.reason)];
+      return [failed(session, state.reason)];
     case "offered": {
       const button = element("button", { type: "button", class: "primary", click: load });
       button.append(`Load ${state.name}, ${bytes(state.bytes)}`);
@@ -66,6 +68,14 @@ function stateCard(state: State, load: () => void): HTMLElement[] {
   }
 }
 
+function failed(session: Session, reason: string): HTMLElement {
+  const retry = (): void => {
+    session.retry();
+  };
+  const again = element("button", { type: "button", class: "retry", click: retry }, "Try again");
+  return element("div", { class: "failure", role: "alert" }, element("span", {}, reason), again);
+}
+
 function card(text: string): HTMLElement {
   return element("div", { class: "loading-card" }, text);
 }
@@ -74,6 +84,10 @@ function loadingCard(
   name: string,
   progress: Extract<State, { kind: "loading" }>["progress"],
 ): HTMLElement {
+  if (progress === "elsewhere") {
+    const text = `Another tab loads ${name}. What it fetches is used here, too.`;
+    return card(text);
+  }
   const { phase, done, total } = progress ?? { phase: "download" as const, done: 0, total: 0 };
   const inBytes = phase === "download" || phase === "weights";
   const amount =

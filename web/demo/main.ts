@@ -32,6 +32,8 @@ async function start(): Promise<void> {
   addEventListener("hashchange", followHash);
   listenToKeys(chat);
   look(session, chat, engine);
+  // A page that is not secure has none.
+  if ("serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
   if (first && (await mayLoad(first))) load();
   else if (first) session.offer(first.name, first.bytes);
 }

@@ -5,7 +5,12 @@ import { connect } from "../src/worker.js";
 export type State =
   | { readonly kind: "none" }
   | { readonly kind: "offered"; readonly name: string; readonly bytes: number }
-  | { readonly kind: "loading"; readonly name: string; readonly progress: LoadProgress | undefined }
+  | {
+      readonly kind: "loading";
+      readonly name: string;
+      /** "elsewhere": another tab loads it, and what it keeps will be here, too. */
+      readonly progress: LoadProgress | "elsewhere" | undefined;
+    }
   | { readonly kind: "ready"; readonly model: ModelInfo }
   | { readonly kind: "failed"; readonly name: string; readonly reason: string };
 
@@ -15,6 +20,7 @@ export class Session {
   state: State = { kind: "none" };
   readonly #listeners: ((state: State) => void)[] = [];
   #loading: AbortController | undefined;
+  #last: readonly [string, ModelSource] | undefined;
 
   constructor() {
     const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
@@ -32,20 +38,27 @@ export class Session {
     this.#set({ kind: "offered", name, bytes });
   }
 
+  /** Load the last model again. */
+  retry(): void {
+    if (this.#last) void this.load(...this.#last);
+  }
+
   /** Load a model in place of the one that is there. */
   async load(name: string, source: ModelSource): Promise<void> {
+    this.#last = [name, source];
     this.#loading?.abort();
     const loading = (this.#loading = new AbortController());
     const current = (): boolean => this.#loading === loading;
     this.#set({ kind: "loading", name, progress: undefined });
     try {
       for (const { name: old } of await this.engine.models()) await this.engine.unload(old);
-      const model = await this.engine.load(source, {
-        signal: loading.signal,
-        progress: (progress) => {
-          if (current()) this.#set({ kind: "loading", name, progress });
-        },
-      });
+      const set = (progress: LoadProgress | "elsewhere"): void => {
+        if (current()) this.#set({ kind: "loading", name, progress });
+      };
+      const { signal } = loading;
+      const model = await oneTab(source, signal, set, () =>
+        this.engine.load(source, { signal, progress: set }),
+      );
       if (current()) this.#set({ kind: "ready", model });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -57,4 +70,21 @@ export class Session {
     this.state = state;
     for (const listener of this.#listeners) listener(state);
   }
+}
+
+/** Load what no other tab of this site loads meanwhile: what that one keeps need not be fetched again. */
+async function oneTab<T>(
+  source: ModelSource,
+  signal: AbortSignal,
+  said: (progress: "elsewhere") => void,
+  load: () => Promise<T>,
+): Promise<T> {
+  const { locks, storage } = navigator as Partial<Pick<Navigator, "locks" | "storage">>;
+  void storage?.persist().catch(() => false); // a browser that asks the person may hear no
+  const address = [source].flat().find((one) => typeof one === "string");
+  if (!locks || address === undefined) return load(); // no secure page, or files of the disk
+  const name = `wherry.page:${address}`;
+  const { held = [] } = await locks.query();
+  if (held.some((lock) => lock.name === name)) said("elsewhere");
+  return locks.request(name, { signal }, load);
 }

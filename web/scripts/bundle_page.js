@@ -1,6 +1,7 @@
 // The demo page, bundled: everything that a web server has to have but the models.
 //   node scripts/bundle_page.js DIR
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -29,3 +30,23 @@ await build({
 for (const name of ["index.html", "page.css", "icon.svg"]) {
   await copyFile(new URL(name, demo), `${out}/${name}`);
 }
+
+// The page's service worker keeps all of these; another page is another list of hashes.
+const files = (await readdir(out)).sort();
+const contents = await Promise.all(files.map((name) => readFile(`${out}/${name}`)));
+const hash = createHash("sha256");
+for (const content of contents) hash.update(createHash("sha256").update(content).digest());
+await build({
+  entryPoints: [fileURLToPath(new URL("offline.ts", demo))],
+  outfile: `${out}/offline.js`,
+  bundle: true,
+  define: {
+    FILES: JSON.stringify(files),
+    VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)),
+  },
+  format: "iife",
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning",
+});

@@ -16,6 +16,10 @@ const TOKENIZER = (
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".json": "application/json",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
 };
 const TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<|assistant|>";
 
@@ -112,6 +116,8 @@ export class FolderServer {
   ranges = true;
   /** With every answer. */
   headers: Readonly<Record<string, string>> = {};
+  /** Of files whose names do not tell it. */
+  types: Readonly<Record<string, string>> = {};
   url = "";
   files: Files;
   readonly #server: Server;
@@ -148,7 +154,7 @@ export class FolderServer {
     }
     response.writeHead(from > 0 ? 206 : 200, {
       "Content-Length": bytes.length - from,
-      "Content-Type": TYPES[extname(name)] ?? "application/octet-stream",
+      "Content-Type": this.types[name] ?? TYPES[extname(name)] ?? "application/octet-stream",
       ...this.headers,
     });
     const body = Buffer.from(bytes.subarray(from));

@@ -29,7 +29,7 @@ def test_browsers_get_the_page_without_a_key_and_nothing_else(client):
     answer = client.get("/", headers=BROWSER)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
-    assert "small" not in answer.text.replace("smaller", "")  # the model's name
+    assert not re.search(r"\bsmall\b", answer.text)  # the model's name
     for path in ("/v1/models", "/stats", "/metrics", "/openapi.json"):
         assert client.get(path, headers=BROWSER).status_code == 401
     for path in ("/", "//", "/?a"):
@@ -64,10 +64,11 @@ def test_the_policy_lets_its_own_script_run_and_no_other(client):
 def test_it_asks_nobody_else_and_writes_no_html_of_others():
     text = FILE.read_text()
     addresses = set(re.findall(r"https?://[^\s'\"<>]+", text))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which nobody asks
+    # Names, which nobody asks.
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
     for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", " onclick=", " style="):
         assert wrong not in text, wrong
-    assert len(text) < 40_000
+    assert len(text) < 60_000
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

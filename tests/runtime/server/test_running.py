@@ -20,23 +20,30 @@ from wherry.errors import UsageError
 from wherry.runtime import MLCEngine, serve
 from wherry.runtime.server.listening import unix_socket
 
+from ...support.waiting import until
 from ..served import served
 from .asking import CHAT, HI, get, post
 
-SLOW = """
-import sys
-from tests.runtime.conftest import make_model
+# An answer ends when the test writes a line.
+HELD = """
+import sys, threading
+from tests.runtime.conftest import core_of, make_model
 from wherry.runtime import MLCEngine, serve
-model = make_model("one two " * {words}, context=100_000, pages=100_000, step_seconds=0.01)
+model = make_model(None, context=1_000_000, pages=100_000, step_seconds=0.01)
+core, eos, released = core_of(model), model.tokenizer.eos_ids[0], threading.Event()
+goes_on = core.script
+core.script = lambda *given: eos if released.is_set() else goes_on(*given)
+threading.Thread(target=lambda: sys.stdin.readline() and released.set(), daemon=True).start()
 serve(MLCEngine.of(model), port=0, on_ready=lambda url: print(url, flush=True), {options})
 print("ended", flush=True)
 """
 
 
-def start(words=50, options="", script=SLOW):
+def start(options="", script=HELD, **fields):
     process = subprocess.Popen(
-        [sys.executable, "-c", script.format(words=words, options=options)],
+        [sys.executable, "-c", script.format(options=options, **fields)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -50,16 +57,24 @@ def asking(url, texts, **fields):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    time.sleep(0.4)
     return thread
 
 
+def is_asked(url):
+    return json.loads(get(url, "/stats")[2])["requests"]["active"]
+
+
+def drains(url):
+    return get(url, "/ready")[0] == 503
+
+
 def test_a_draining_server_answers_probes_and_refuses_the_rest():
-    process, url = start(words=150)
+    process, url = start()
     answers = []
     thread = asking(url, answers)
+    until(lambda: is_asked(url))
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    until(lambda: drains(url))
     assert get(url, "/health")[0] == 200
     status, _, text = get(url, "/ready")
     assert (status, json.loads(text)["status"]) == (503, "draining")
@@ -68,10 +83,11 @@ def test_a_draining_server_answers_probes_and_refuses_the_rest():
     assert 1 <= int(headers["retry-after"]) <= 30
     assert headers["connection"] == "close"
     assert "wherry_draining 1.0" in get(url, "/metrics")[2]
+    out, _ = process.communicate("end\n", timeout=20)
     thread.join(20)
-    out, _ = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, "ended\n")
-    assert json.loads(answers[0][2])["choices"][0]["message"]["content"] == "one two " * 150
+    (choice,) = json.loads(answers[0][2])["choices"]
+    assert choice["finish_reason"] == "stop" and choice["message"]["content"]
 
 
 def test_without_requests_it_ends_at_once():
@@ -86,11 +102,12 @@ def test_without_requests_it_ends_at_once():
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_what_is_under_way(second):
-    process, url = start(words=20_000)
+    process, url = start()
     answers = []
     thread = asking(url, answers, stream=True)
+    until(lambda: is_asked(url))
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
+    until(lambda: drains(url))
     begun = time.monotonic()
     process.send_signal(second)
     process.communicate(timeout=20)
@@ -107,14 +124,14 @@ from tests.runtime.conftest import make_model
 from wherry.runtime import MLCEngine, serve
 def hang(*_):
     threading.Event().wait(1000)  # and nothing else of the core can be called
-model = make_model({words})
+model = make_model({core})
 serve(MLCEngine.of(model), port=0, on_ready=lambda url: print(url, flush=True), stuck_seconds=0.5,
       {options})
 """
 
 
 def test_an_engine_that_holds_everything_ends_the_process_too():
-    process, url = start("script=hang", "exit_when_stuck=True", HANG)
+    process, url = start("exit_when_stuck=True", HANG, core="script=hang")
     with socket.create_connection(url.removeprefix("http://").split(":")) as asking:
         body = json.dumps(HI).encode()
         head = "Host: localhost\r\nContent-Type: application/json\r\n"
@@ -127,7 +144,7 @@ def test_an_engine_that_holds_everything_ends_the_process_too():
 
 
 def test_a_hung_engine_is_said_and_ends_the_process_where_that_is_asked():
-    process, url = start("step_seconds=1000", "exit_when_stuck=True", HANG)
+    process, url = start("exit_when_stuck=True", HANG, core="step_seconds=1000")
     answers = []
     thread = asking(url, answers, stream=True)
     _, log = process.communicate(timeout=30)

@@ -32,6 +32,13 @@ export class DemoPage {
     return made;
   }
 
+  /** Another tab of the same person. */
+  static async beside({ context }: DemoPage, url: string): Promise<DemoPage> {
+    const made = new DemoPage(context, await context.newPage());
+    await made.page.goto(url);
+    return made;
+  }
+
   async ready(): Promise<void> {
     await this.page.waitForSelector("#model-dot.ready, #model-dot.failed");
     const { page } = this;
@@ -56,7 +63,7 @@ export class DemoPage {
     await page.fill("#text", text);
     await page.press("#text", "Enter");
     await page.waitForFunction((least) => {
-      const last = document.querySelector("article:last-child .body");
+      const last = document.querySelector("article:last-of-type .body");
       return (last?.textContent.length ?? 0) > least;
     }, characters);
   }

@@ -9,6 +9,8 @@ import { join } from "node:path";
 import axe from "axe-core";
 import { type Browser, chromium, type Locator, type Page } from "playwright-core";
 
+import { holdSteps } from "./held_steps.js";
+
 const PATIENCE = 120_000; // ms: the machine may be busy
 const ARGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage"];
 
@@ -62,6 +64,7 @@ it("runs its example: waits in synchronous code, streams, and asks several at on
 });
 
 it("shows text as it is written, and stops", async () => {
+  const release = await holdSteps(page, 30);
   const number = await run(
     'story = [{"role": "user", "content": "Tell me a story."}]\n' +
       "for chunk in engine.chat.completions.create(messages=story, stream=True, ignore_eos=True, max_tokens=900):\n" +
@@ -76,6 +79,7 @@ it("shows text as it is written, and stops", async () => {
   );
   assert.equal(await cell(number).getAttribute("data-state"), "running");
   await page.click("#stop");
+  await release();
   assert.match(await output(number), /Stopped\.$/);
   const length = (await text.innerText()).length;
   assert.equal(await output(await run("engine.stats().running")), "0");

@@ -9,6 +9,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { defaultThreads } from "../../src/engine/threads.js";
 import { launched } from "./browser.js";
 import { DemoPage, PHONE, WIDE } from "./demo_page.js";
+import { holdSteps } from "./held_steps.js";
 
 let browser: Browser;
 let demo: DemoPage;
@@ -42,12 +43,17 @@ describe("the page", () => {
   });
 
   it("shows text as it comes, and stops by a key", async () => {
+    const release = await holdSteps(page, 30); // fewer than the answer takes
     await demo.begin("Tell me a long story about a fox.", 40);
     assert.equal(await page.locator("#send").getAttribute("aria-label"), "Stop");
     await demo.shot("streaming");
     await page.keyboard.press("Escape");
     await page.waitForFunction(() => document.querySelectorAll(".foot").length === 2);
     assert.match(await demo.foot(), /stopped/);
+    await release();
+    await page.waitForFunction(() =>
+      document.querySelector("#batch-note")?.textContent.startsWith("0 writing"),
+    );
     assert.equal(await page.locator("#send").getAttribute("aria-label"), "Send");
     await page.press("#text", "ArrowUp");
     assert.equal(await page.inputValue("#text"), "Tell me a long story about a fox.");

@@ -32,7 +32,7 @@ private struct Cases: Decodable {
 
 private let PROMPT = "Once upon a time"
 private let NEW = Settings(maxTokens: 24, temperature: 0)
-private let LONG = Settings(maxTokens: 400, temperature: 0, more: ["ignore_eos": true])
+private let LONG = Settings(maxTokens: 400, temperature: 0, more: ["ignore_eos": true, "n": 64])
 
 final class EngineTests: XCTestCase {
     func testAnswersArePythons() async throws {

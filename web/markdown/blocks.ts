@@ -1,0 +1,322 @@
+/** Markdown's blocks, line by line: a line is read once, however long the text becomes. */
+import { copyButton, html } from "./elements.js";
+import { inline } from "./inline.js";
+import { cellsOf, rowOf, sidesOf, tableOf } from "./table.js";
+import { formula } from "./tex.js";
+
+const QUOTE = /^[ \t]*>[ \t]?/;
+const FENCE = /^(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^`]*$/;
+const HEADING = /^(#{1,6})(?:[ \t]+(.*))?$/;
+const RULE = /^(?:\*[ \t]*){3,}$|^(?:-[ \t]*){3,}$|^(?:_[ \t]*){3,}$/;
+const MARKER = /^(?:[-*+]|(\d{1,9})[.)])(?:[ \t]|$)/;
+const MATHS = /^(?:\$\$|\\\[|\\begin\{((?:equation|align|alignat|gather|multline|eqnarray)\*?)\})/;
+const DEEPEST = 24; // lists, their items and quotes in each other
+
+/** What encloses blocks. */
+interface Frame {
+  readonly kind: "page" | "quote" | "bullets" | "numbers" | "item";
+  readonly element: HTMLElement;
+  readonly column: number; // where an item's mark stands
+}
+
+/** The block that the next line may belong to. */
+type Leaf =
+  | { readonly kind: "paragraph"; readonly element: HTMLElement; readonly text: string }
+  | { readonly kind: "code"; readonly end: string; readonly column: number; readonly text: Text }
+  | {
+      readonly kind: "maths";
+      readonly end: string;
+      readonly element: HTMLElement;
+      readonly text: string;
+    }
+  | { readonly kind: "table"; readonly body: HTMLElement; readonly sides: readonly string[] };
+
+/** How things were before a line: enough to take it back. */
+interface Mark {
+  readonly frames: readonly Frame[];
+  readonly counts: readonly number[]; // children of each frame
+  readonly leaf: Leaf | undefined;
+  readonly size: number; // characters of a block of code, rows of a table
+  readonly blank: boolean;
+}
+
+/** Draws lines into an element; the last line can be taken back. */
+export class Blocks {
+  readonly #page: Frame;
+  #frames: readonly Frame[];
+  #leaf: Leaf | undefined;
+  #undrawn = ""; // lines of the block of code
+  #blank = false; // whether the last line was
+
+  constructor(page: HTMLElement) {
+    this.#page = { kind: "page", element: page, column: 0 };
+    this.#frames = [this.#page];
+  }
+
+  /** Remember how things are, before a line that is not whole yet. */
+  mark(): Mark {
+    const leaf = this.#leaf;
+    if (leaf?.kind === "code") this.draw();
+    const size =
+      leaf?.kind === "code"
+        ? leaf.text.length
+        : leaf?.kind === "table"
+          ? leaf.body.childElementCount
+          : 0;
+    const counts = this.#frames.map(({ element }) => element.childNodes.length);
+    return { frames: this.#frames, counts, leaf, size, blank: this.#blank };
+  }
+
+  /** Take back what came since then. */
+  back({ frames, counts, leaf, size, blank }: Mark): void {
+    frames.forEach(({ element }, at) => cut(element, counts[at] ?? 0));
+    [this.#frames, this.#leaf, this.#blank, this.#undrawn] = [frames, leaf, blank, ""];
+    if (leaf?.kind === "code") leaf.text.deleteData(size, leaf.text.length);
+    else if (leaf?.kind === "table") cut(leaf.body, size);
+    else if (leaf && !leaf.element.parentNode)
+      this.#top.element.lastChild?.replaceWith(leaf.element);
+  }
+
+  /** A line, without its end. */
+  line(line: string): void {
+    const text = line.trimEnd();
+    if (this.#leaf?.kind === "code" && this.#codeLine(line)) return;
+    const [kept, rest] = this.#enclosed(text);
+    const lazy = kept < this.#frames.length && this.#leaf?.kind === "paragraph" && !this.#blank;
+    this.#blank = rest.trim() === "";
+    if (lazy && !this.#blank && !this.#begins(rest.trimStart(), this.#frames[kept - 1]))
+      return this.#say(rest.trim());
+    if (kept < this.#frames.length) this.#close();
+    this.#frames = this.#frames.slice(0, kept);
+    if (this.#leaf?.kind === "maths") this.#mathsLine(rest.trim());
+    else if (this.#blank) this.#close();
+    else this.#begin(rest);
+  }
+
+  /** Draw what has come of the block that is open. */
+  draw(): void {
+    const leaf = this.#leaf;
+    if (leaf?.kind === "code") leaf.text.appendData(this.#undrawn);
+    this.#undrawn = "";
+    if (leaf?.kind !== "paragraph" && leaf?.kind !== "maths") return;
+    leaf.element.replaceChildren();
+    if (leaf.kind === "paragraph") inline(leaf.text, leaf.element);
+    else leaf.element.append(html("code", "", leaf.text));
+  }
+
+  get #top(): Frame {
+    return this.#frames[this.#frames.length - 1] ?? this.#page;
+  }
+
+  #close(): void {
+    if (this.#leaf?.kind === "maths") {
+      const { element, text } = this.#leaf; // it has no end: so it was none
+      this.#leaf = { kind: "paragraph", element, text };
+    }
+    this.draw();
+    this.#leaf = undefined;
+  }
+
+  #add(element: Node): void {
+    this.#close();
+    if (this.#top.kind === "bullets" || this.#top.kind === "numbers")
+      this.#frames = this.#frames.slice(0, -1);
+    this.#top.element.append(element);
+  }
+
+  #push(kind: Frame["kind"], element: HTMLElement, column = 0): void {
+    this.#top.element.append(element);
+    this.#frames = [...this.#frames, { kind, element, column }];
+  }
+
+  /** How many frames a line stays in, and what it is in them. */
+  #enclosed(line: string): [number, string] {
+    let rest = line;
+    let kept = 1;
+    for (const { kind, column } of this.#frames.slice(1)) {
+      if (kind === "quote") {
+        const found = QUOTE.exec(rest);
+        if (!found) break;
+        rest = rest.slice(found[0].length);
+      } else if (kind === "item" && rest.trim() !== "" && indent(rest) < column + 2) break;
+      kept += 1;
+    }
+    return [kept, rest];
+  }
+
+  /** Whether a line begins a block where a paragraph might go on. */
+  #begins(text: string, frame: Frame | undefined): boolean {
+    const marker = MARKER.exec(text);
+    if (marker && (frame?.kind === "numbers" || interrupts(marker, text))) return true;
+    return [QUOTE, FENCE, HEADING, RULE].some((pattern) => pattern.test(text));
+  }
+
+  #begin(line: string): void {
+    let rest = line;
+    for (;;) {
+      const text = rest.trimStart();
+      const column = indent(rest);
+      const quote = QUOTE.exec(rest);
+      const deep = this.#frames.length >= DEEPEST;
+      if (quote && !deep) {
+        this.#add(html("blockquote"));
+        const element = this.#top.element.lastChild as HTMLElement;
+        this.#frames = [...this.#frames, { kind: "quote", element, column: 0 }];
+        rest = rest.slice(quote[0].length);
+      } else if (RULE.test(text)) return this.#add(html("hr"));
+      else {
+        const marker = deep ? null : this.#marker(text);
+        if (!marker) return this.#block(text, column);
+        this.#item(marker, column);
+        rest = " ".repeat(column + marker[0].length) + checked(text.slice(marker[0].length));
+      }
+      if (rest.trim() === "") return;
+    }
+  }
+
+  #marker(text: string): RegExpExecArray | null {
+    const found = MARKER.exec(text);
+    if (!found || this.#leaf?.kind !== "paragraph") return found;
+    return interrupts(found, text) ? found : null;
+  }
+
+  #item(marker: RegExpExecArray, column: number): void {
+    const kind = marker[1] === undefined ? "bullets" : "numbers";
+    this.#close();
+    if (this.#top.kind !== kind) {
+      const list = html(marker[1] === undefined ? "ul" : "ol");
+      if (marker[1] !== undefined && marker[1] !== "1") list.setAttribute("start", marker[1]);
+      this.#add(list);
+      this.#frames = [...this.#frames, { kind, element: list, column }];
+    }
+    this.#push("item", html("li"), column);
+  }
+
+  #block(text: string, column: number): void {
+    const fence = FENCE.exec(text);
+    if (fence) return this.#code(fence[1] ?? "", fence[2] ?? "", column);
+    const heading = HEADING.exec(text);
+    if (heading) return this.#heading(heading[1]?.length ?? 1, heading[2] ?? "");
+    if (this.#leaf?.kind === "table") {
+      if (text.includes("|")) {
+        this.#leaf.body.append(rowOf("td", cellsOf(text), this.#leaf.sides));
+        return;
+      }
+      this.#close();
+    }
+    if (this.#maths(text)) return;
+    this.#say(text);
+  }
+
+  #heading(level: number, text: string): void {
+    const made = html(`h${Math.min(6, level + 2)}` as "h3");
+    inline(text.replace(/(^|[ \t])#+$/, ""), made);
+    this.#add(made);
+  }
+
+  #say(text: string): void {
+    const leaf = this.#leaf;
+    if (leaf?.kind !== "paragraph") {
+      const element = html("p");
+      this.#add(element);
+      this.#leaf = { kind: "paragraph", element, text };
+      return;
+    }
+    const head = leaf.text;
+    const sides = text.includes("-") && !head.includes("\n") ? sidesOf(head, text) : undefined;
+    if (!sides) {
+      this.#leaf = { ...leaf, text: `${leaf.text}\n${text}` };
+      return;
+    }
+    const [table, body] = tableOf(cellsOf(head), sides);
+    leaf.element.replaceWith(table);
+    this.#leaf = { kind: "table", body, sides };
+  }
+
+  #code(mark: string, language: string, column: number): void {
+    const text = document.createTextNode("");
+    const bar = html("div", "bar", html("span", "", language || "text"));
+    const button = copyButton(() => text.data.replace(/\n$/, ""));
+    bar.append(button);
+    const pre = html("pre", "", html("code", "", text));
+    pre.tabIndex = 0;
+    this.#add(html("div", "block", bar, pre));
+    this.#leaf = { kind: "code", end: mark, column, text };
+  }
+
+  /** Whether the line belongs to the block of code. */
+  #codeLine(line: string): boolean {
+    const leaf = this.#leaf;
+    if (leaf?.kind !== "code") return false;
+    let rest = line;
+    for (const { kind } of this.#frames) {
+      if (kind !== "quote") continue;
+      const found = QUOTE.exec(rest);
+      if (!found) return false;
+      rest = rest.slice(found[0].length);
+    }
+    const text = rest.trim();
+    if (text.startsWith(leaf.end) && text === (leaf.end[0] ?? "").repeat(text.length))
+      this.#close();
+    else {
+      this.#undrawn += `${rest.slice(Math.min(leaf.column, indent(rest)))}\n`;
+    }
+    return true;
+  }
+
+  /** A formula in lines of its own; false: it is none. */
+  #maths(text: string): boolean {
+    const found = MATHS.exec(text);
+    if (!found || this.#leaf?.kind === "paragraph") return false;
+    const [begin, environment] = found;
+    const end = environment ? `\\end{${environment}}` : begin === "$$" ? "$$" : "\\]";
+    const at = text.indexOf(end, begin.length);
+    if (at >= 0 && !/^[.,;]?$/.test(text.slice(at + end.length))) return false;
+    const element = html("p");
+    this.#add(element);
+    this.#leaf = { kind: "maths", end, element, text: "" };
+    this.#mathsLine(text, at);
+    return true;
+  }
+
+  #mathsLine(text: string, at = text.indexOf((this.#leaf as { end: string }).end)): void {
+    const leaf = this.#leaf;
+    if (leaf?.kind !== "maths") return;
+    if (text === "") return this.#close();
+    const whole = leaf.text ? `${leaf.text}\n${text}` : text;
+    this.#leaf = { ...leaf, text: whole };
+    if (at < 0) return;
+    const own = leaf.end.startsWith("\\end"); // the environment is a part of the formula
+    const inside = own ? whole : whole.slice(2, whole.lastIndexOf(leaf.end));
+    leaf.element.replaceChildren(
+      formula(inside, true),
+      whole.slice(whole.lastIndexOf(leaf.end) + leaf.end.length),
+    );
+    this.#leaf = undefined;
+  }
+}
+
+/** Whether an item may begin where a paragraph goes on: "1986. A year" is none. */
+function interrupts(marker: RegExpExecArray, text: string): boolean {
+  return text.length > marker[0].length && (marker[1] ?? "1") === "1";
+}
+
+function cut(element: HTMLElement, count: number): void {
+  while (element.childNodes.length > count) element.lastChild?.remove();
+}
+
+/** Columns before a line's text; a tab goes to the next multiple of four. */
+function indent(line: string): number {
+  let column = 0;
+  for (const character of line) {
+    if (character === " ") column += 1;
+    else if (character === "\t") column += 4 - (column % 4);
+    else break;
+  }
+  return column;
+}
+
+/** The box of a task. */
+function checked(text: string): string {
+  return text.replace(/^\[([ xX])\](?=\s)/, (_, mark: string) => (mark === " " ? "☐" : "☑"));
+}

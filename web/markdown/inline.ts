@@ -1,0 +1,291 @@
+/** What stands in a line: emphasis, code, links, maths. Each character is looked at a few times at most. */
+import { html, link } from "./elements.js";
+import { formula } from "./tex.js";
+
+const PLAIN = /(?:(?!https?:\/\/)[^\\`*_~$[\]!<&\n])+/y;
+const ADDRESS = /https?:\/\/[^\s<>"`]+/y;
+const ANGLE = /<(?:br\s*\/?|((?:https?:\/\/|mailto:)[^\s<>]*))>/iy;
+const ENTITY = /&(amp|lt|gt|quot|nbsp|#39);/y;
+const TARGET =
+  /\(\s{0,9}(?:<([^<>\n]{0,1000})>|([^\s<>]{0,1000}?))(?:\s{1,9}(?:"[^"\n]{0,500}"|'[^'\n]{0,500}'))?\s{0,9}\)/y;
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  nbsp: "\u00a0",
+  "#39": "'",
+};
+const DEEPEST = 12; // elements in each other
+const OPEN = 100; // marks that may wait for their ends
+
+/** A mark that may begin an emphasis, or the bracket of a link. */
+interface Opener {
+  readonly mark: string;
+  readonly at: number; // its place among the nodes
+}
+
+/** Appends the nodes of a text to an element. */
+export function inline(text: string, into: Node): void {
+  for (const node of new Inline(text).nodes()) into.appendChild(node);
+}
+
+class Inline {
+  readonly #text: string;
+  #at = 0;
+  readonly #nodes: Node[] = [];
+  #words = ""; // text that is no node yet
+  #openers: Opener[] = [];
+  readonly #absent = new Set<string>(); // ends that do not come any more
+  readonly #depths = new WeakMap<Node, number>();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  nodes(): Node[] {
+    while (this.#at < this.#text.length) {
+      const plain = this.#match(PLAIN);
+      if (plain) this.#say(plain[0]);
+      else this.#special();
+    }
+    this.#add(undefined);
+    return this.#nodes;
+  }
+
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (found) this.#at = pattern.lastIndex;
+    return found;
+  }
+
+  #say(text: string): void {
+    this.#words += text;
+  }
+
+  #add(node: Node | undefined): void {
+    if (this.#words) this.#nodes.push(document.createTextNode(this.#words));
+    this.#words = "";
+    if (node) this.#nodes.push(node);
+  }
+
+  #special(): void {
+    switch (this.#text[this.#at]) {
+      case "\\":
+        return this.#backslash();
+      case "`":
+        return this.#code();
+      case "$":
+        return this.#dollar();
+      case "*":
+      case "_":
+      case "~":
+        return this.#marks();
+      case "[":
+        return this.#open("[");
+      case "!":
+        return this.#text[this.#at + 1] === "[" ? this.#open("![") : this.#literally(1);
+      case "]":
+        return this.#bracket();
+      case "<":
+        return this.#angle();
+      case "&":
+        return this.#entity();
+      case "\n":
+        this.#at += 1;
+        this.#add(html("br"));
+        return;
+      default:
+        return this.#address();
+    }
+  }
+
+  #literally(length: number): void {
+    this.#say(this.#text.slice(this.#at, this.#at + length));
+    this.#at += length;
+  }
+
+  #backslash(): void {
+    const next = this.#text[this.#at + 1] ?? "";
+    if (next === "(" || next === "[") {
+      const inside = this.#until(next === "(" ? "\\)" : "\\]", 2);
+      if (inside !== undefined) {
+        this.#add(formula(inside, next === "["));
+        return;
+      }
+    }
+    if (next === "\n") this.#at += 1;
+    else if (/[!-/:-@[-`{-~]/.test(next)) {
+      this.#at += 1;
+      this.#literally(1);
+    } else this.#literally(1);
+  }
+
+  /** What stands between here and an end, which is passed; undefined: there is none. */
+  #until(end: string, skip: number): string | undefined {
+    if (this.#absent.has(end)) return undefined;
+    const from = this.#at + skip;
+    const to = this.#text.indexOf(end, from);
+    if (to < 0) this.#absent.add(end);
+    if (to < 0 || to === from) return undefined;
+    this.#at = to + end.length;
+    return this.#text.slice(from, to);
+  }
+
+  #run(): string {
+    let end = this.#at;
+    while (this.#text[end] === this.#text[this.#at]) end += 1;
+    return this.#text.slice(this.#at, end);
+  }
+
+  #code(): void {
+    const mark = this.#run();
+    const end = this.#absent.has(mark) ? -1 : this.#endOf(mark);
+    if (end < 0) return this.#literally(mark.length);
+    const inside = this.#text.slice(this.#at + mark.length, end).replaceAll("\n", " ");
+    this.#at = end + mark.length;
+    this.#add(html("code", "", inside.replace(/^ (.*\S.*) $/, "$1")));
+  }
+
+  /** Where as many marks stand as here, and no more. */
+  #endOf(mark: string): number {
+    for (let at = this.#at + mark.length; ;) {
+      const from = this.#text.indexOf(mark, at);
+      if (from < 0) {
+        this.#absent.add(mark);
+        return -1;
+      }
+      at = from + mark.length;
+      while (this.#text[at] === "`") at += 1;
+      if (at === from + mark.length) return from;
+    }
+  }
+
+  /** `$x$` is maths where `$5 and $6` are none. */
+  #dollar(): void {
+    const display = this.#text[this.#at + 1] === "$";
+    const mark = display ? "$$" : "$";
+    const before = this.#at;
+    const inside = this.#until(mark, mark.length);
+    const fits =
+      inside !== undefined &&
+      (display || (!/^\s|\s$|\\$|\n\s*\n/.test(inside) && !/\d/.test(this.#text[this.#at] ?? "")));
+    if (fits) {
+      this.#add(formula(inside, display));
+      return;
+    }
+    this.#at = before;
+    this.#literally(mark.length);
+  }
+
+  #open(mark: string): void {
+    this.#push(mark);
+    this.#at += mark.length;
+  }
+
+  #push(mark: string): void {
+    if (this.#openers.length === OPEN) return this.#say(mark);
+    this.#add(document.createTextNode(mark));
+    this.#openers.push({ mark, at: this.#nodes.length - 1 });
+  }
+
+  #marks(): void {
+    const run = this.#run();
+    const mark = run[0] ?? "";
+    const before = this.#text[this.#at - 1] ?? " ";
+    const after = this.#text[this.#at + run.length] ?? " ";
+    this.#at += run.length;
+    if (run.length > 3 || (mark === "~" && run.length !== 2)) return this.#say(run);
+    const word = /[\p{L}\p{N}]/u;
+    const inside = mark === "_" && word.test(before) && word.test(after); // snake_case
+    let left = run.length;
+    if (!/\s/.test(before) && !inside) left = this.#close(mark, left);
+    if (left === 0) return;
+    const open = mark.repeat(left);
+    if (/\s/.test(after) || inside) this.#say(open);
+    else this.#push(open);
+  }
+
+  /** Ends emphases with up to so many marks; how many are left. */
+  #close(mark: string, left: number): number {
+    while (left > 0) {
+      const index = this.#openers.findLastIndex((one) => one.mark.startsWith(mark));
+      const opener = this.#openers[index];
+      const bracket = this.#openers.findLastIndex((one) => one.mark.endsWith("["));
+      if (!opener || index < bracket) return left;
+      const used = mark === "~" ? 2 : Math.min(left, opener.mark.length, 2);
+      this.#openers.length = index;
+      const tag = mark === "~" ? "del" : used === 2 ? "strong" : "em";
+      const rest = opener.mark.slice(used);
+      if (!this.#wrap(opener.at, html(tag), rest)) return left;
+      if (rest) this.#openers.push({ mark: rest, at: opener.at });
+      left -= used;
+    }
+    return 0;
+  }
+
+  /** Put the nodes after a mark into an element; false: they are too deep already. */
+  #wrap(at: number, element: HTMLElement, rest = ""): boolean {
+    this.#add(undefined);
+    const inside = this.#nodes.slice(at + 1);
+    const depth = inside.reduce((most, one) => Math.max(most, this.#depths.get(one) ?? 0), 0) + 1;
+    if (inside.length === 0 || depth > DEEPEST) return false;
+    this.#nodes.length = at;
+    if (rest) this.#nodes.push(document.createTextNode(rest));
+    for (const one of inside) element.appendChild(one);
+    this.#depths.set(element, depth);
+    this.#nodes.push(element);
+    return true;
+  }
+
+  #bracket(): void {
+    const index = this.#openers.findLastIndex((one) => one.mark.endsWith("["));
+    const opener = this.#openers[index];
+    const start = this.#at;
+    this.#at += 1;
+    const found = opener && this.#match(TARGET);
+    if (opener) this.#openers.length = index;
+    const made = found && link(found[1] ?? found[2] ?? "");
+    if (opener && made && this.#wrap(opener.at, made)) return; // pictures are links: none is fetched
+    this.#at = start;
+    this.#literally(1);
+  }
+
+  #angle(): void {
+    const found = this.#match(ANGLE);
+    if (!found) return this.#literally(1);
+    const [all, address] = found;
+    if (/^<br/i.test(all)) this.#add(html("br"));
+    else this.#add(linked(address ?? "", address ?? ""));
+  }
+
+  #entity(): void {
+    const found = this.#match(ENTITY);
+    if (found) this.#say(ENTITIES[found[1] ?? ""] ?? "");
+    else this.#literally(1);
+  }
+
+  #address(): void {
+    const found = this.#match(ADDRESS);
+    if (!found) return this.#literally(1);
+    const address = trimmed(found[0]);
+    this.#at -= found[0].length - address.length;
+    this.#add(linked(address, address));
+  }
+}
+
+function linked(address: string, text: string): Node {
+  const made = link(address);
+  made?.append(text);
+  return made ?? document.createTextNode(text);
+}
+
+/** Without the punctuation of the sentence round it. */
+function trimmed(address: string): string {
+  const end = /[*_~.,;:!?'\]}]*$/;
+  let made = address.slice(0, 2000).replace(end, "");
+  while (made.endsWith(")") && made.split(")").length > made.split("(").length)
+    made = made.slice(0, -1).replace(end, "");
+  return made;
+}

@@ -1,0 +1,377 @@
+/** TeX, as far as models write it, as MathML: what browsers show with fonts of their own. */
+import { html } from "./elements.js";
+import { fence, made, row, set } from "./mathml.js";
+import {
+  ACCENTS,
+  ALPHABETS,
+  BELOW,
+  BIG,
+  ENVIRONMENTS,
+  LETTERS,
+  LIMITS,
+  NAMES,
+  OLDER,
+  OPERATORS,
+  SPACES,
+} from "./tex_symbols.js";
+
+const LONGEST = 5000; // characters
+const DEEPEST = 40; // groups in each other
+const TOKEN = /\\(?:[A-Za-z]+\*?|[^])|[^\\\s%]|%[^\n]*\n?|\s+/gu;
+const SKIPPED = new Set(
+  "displaystyle textstyle scriptstyle limits nolimits nonumber notag hline big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle".split(
+    " ",
+  ),
+);
+
+/** What cannot be read: the text is shown as it is. */
+class Unreadable extends Error {}
+
+/**
+ * The nodes of a formula.
+ *
+ * @param display in a line of its own
+ */
+export function formula(text: string, display: boolean): Node {
+  try {
+    if (text.length > LONGEST) throw new Unreadable();
+    const math = new Tex(text).whole();
+    if (display) math.setAttribute("display", "block");
+    if (!display) return math;
+    const box = html("span", "math", math);
+    box.tabIndex = 0; // what is wider than its place is scrolled by keys, too
+    return box;
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return html("code", "", text.trim());
+  }
+}
+
+class Tex {
+  readonly #tokens: string[];
+  #at = 0;
+  #depth = 0;
+
+  constructor(text: string) {
+    this.#tokens = (text.match(TOKEN) ?? []).filter((token) => !token.startsWith("%"));
+  }
+
+  whole(): Element {
+    const rows = this.#table(undefined, "");
+    if (this.#at < this.#tokens.length) throw new Unreadable();
+    return made("math", rows);
+  }
+
+  #skipSpaces(): void {
+    while (/^\s/.test(this.#tokens[this.#at] ?? "")) this.#at += 1;
+  }
+
+  #peek(): string | undefined {
+    this.#skipSpaces();
+    return this.#tokens[this.#at];
+  }
+
+  #next(): string {
+    const token = this.#peek();
+    if (token === undefined) throw new Unreadable();
+    this.#at += 1;
+    return token;
+  }
+
+  #take(token: string): boolean {
+    if (this.#peek() !== token) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  /** What stands until one of these tokens, which is not passed. */
+  #until(...ends: readonly string[]): Element[] {
+    if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
+    const found: Element[] = [];
+    for (let token = this.#peek(); token !== undefined; token = this.#peek()) {
+      if (ends.includes(token) || token === "}" || token === "&" || token === "\\\\") break;
+      if (token === "\\end" || token === "\\right") break;
+      const one = this.#scripted();
+      if (one) found.push(one);
+    }
+    this.#depth -= 1;
+    return found;
+  }
+
+  /** One atom with what stands below and above it. */
+  #scripted(): Element | undefined {
+    const token = this.#peek() ?? "";
+    const base = token === "^" || token === "_" ? made("mrow") : this.#atom();
+    if (!base) return undefined;
+    let below: Element | undefined;
+    let above: Element | undefined;
+    for (;;) {
+      if (this.#take("\\limits") || this.#take("\\nolimits")) continue;
+      if (!below && this.#take("_")) below = this.#argument();
+      else if (!above && this.#take("^")) above = this.#argument();
+      else if (this.#peek() === "'") above = this.#primes(above);
+      else break;
+    }
+    if (!below && !above) return base;
+    const [under, over] = base.hasAttribute("data-limits") ? ["under", "over"] : ["sub", "sup"];
+    if (below && above) return made(`m${under}${over}`, base, below, above);
+    return made(`m${below ? under : over}`, base, below ?? above ?? "");
+  }
+
+  #primes(above: Element | undefined): Element {
+    let marks = "";
+    while (this.#take("'")) marks += "′";
+    const primes = made("mo", marks);
+    if (this.#take("^")) return row([primes, this.#argument()]);
+    return above ? row([above, primes]) : primes;
+  }
+
+  /** A group, or the one token that stands for it. */
+  #argument(): Element {
+    if (this.#take("{")) return this.#group();
+    if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
+    const one = this.#atom() ?? made("mrow");
+    this.#depth -= 1;
+    return one;
+  }
+
+  #group(): Element {
+    const inside = this.#until("}");
+    if (!this.#take("}")) throw new Unreadable();
+    return row(inside);
+  }
+
+  #atom(): Element | undefined {
+    const token = this.#next();
+    if (token === "{") return this.#group();
+    if (token.startsWith("\\")) return this.#command(token.slice(1));
+    if (/[0-9]/.test(token)) return made("mn", token + this.#digits());
+    if (/[\p{L}\p{N}]/u.test(token)) return made("mi", token);
+    if (token === "~") return set(made("mspace"), { width: "0.33em" });
+    if ("()[]|".includes(token)) return fence(token, false);
+    return made("mo", { "-": "−", "*": "∗", "'": "′" }[token] ?? token);
+  }
+
+  #digits(): string {
+    let made_ = "";
+    for (;;) {
+      const [token = "", after = ""] = this.#tokens.slice(this.#at, this.#at + 2);
+      if (!/^[0-9]$/.test(token) && !(/^[.,]$/.test(token) && /^[0-9]$/.test(after))) return made_;
+      made_ += token;
+      this.#at += 1;
+    }
+  }
+
+  #command(name: string): Element | undefined {
+    const letter = LETTERS.get(name);
+    if (letter !== undefined) return made("mi", letter);
+    const operator = OPERATORS.get(name);
+    if (operator !== undefined)
+      return /[⟨⟩⌊⌋⌈⌉|‖{}[\]]/.test(operator) ? fence(operator, false) : made("mo", operator);
+    const big = BIG.get(name);
+    if (big !== undefined)
+      return set(made("mo", big), { "data-limits": "", movablelimits: "true" });
+    if (NAMES.has(name)) return this.#named(name, LIMITS.has(name));
+    const space = SPACES.get(name);
+    if (space !== undefined) return set(made("mspace"), { width: `${space}em` });
+    if (ALPHABETS.has(name)) return this.#alphabet(name);
+    if (ACCENTS.has(name) || BELOW.has(name)) return this.#accented(name);
+    if (SKIPPED.has(name)) return undefined;
+    return this.#construct(name);
+  }
+
+  #named(name: string, limits: boolean): Element {
+    const word = name.replace(/^(arg|lim)(?=max|min|sup|inf)/, "$1\u2009");
+    const space = this.#peek() === "(" ? "0" : "0.17em";
+    const made_ = set(made("mo", word), { form: "prefix", lspace: "0.17em", rspace: space });
+    return limits ? set(made_, { movablelimits: "true", "data-limits": "" }) : made_;
+  }
+
+  #construct(name: string): Element {
+    switch (name) {
+      case " ":
+      case "\n":
+        return set(made("mspace"), { width: "0.33em" });
+      case "frac":
+      case "dfrac":
+      case "tfrac":
+      case "cfrac":
+        return made("mfrac", this.#argument(), this.#argument());
+      case "binom":
+      case "dbinom":
+      case "tbinom": {
+        const pair = made("mfrac", this.#argument(), this.#argument());
+        return made("mrow", fence("(", true), set(pair, { linethickness: "0" }), fence(")", true));
+      }
+      case "text":
+      case "textrm":
+      case "textbf":
+      case "textit":
+      case "mbox":
+      case "tag":
+      case "label":
+        return made("mtext", this.#raw().replace(/\s/g, "\u00a0"));
+      case "mathrm":
+      case "mathit":
+      case "mathnormal":
+        return set(made("mi", this.#raw()), { mathvariant: "normal" });
+      case "operatorname":
+      case "operatorname*":
+        return this.#named(this.#raw().replaceAll("\\,", "\u2009"), name.endsWith("*"));
+      case "overset":
+      case "stackrel": {
+        const above = this.#argument();
+        return made("mover", this.#argument(), above);
+      }
+      case "underset": {
+        const below = this.#argument();
+        return made("munder", this.#argument(), below);
+      }
+      case "boxed":
+      case "fbox":
+        return set(made("mrow", this.#argument()), { class: "boxed" });
+      case "not":
+        return made("mo", `${this.#argument().textContent}\u0338`.normalize());
+      default:
+        return this.#enclosing(name);
+    }
+  }
+
+  #enclosing(name: string): Element {
+    switch (name) {
+      case "sqrt":
+        return this.#root();
+      case "bmod":
+      case "pmod":
+        return this.#modulo(name === "pmod");
+      case "left":
+        return this.#enclosed();
+      case "begin":
+        return this.#environment();
+      default:
+        throw new Unreadable();
+    }
+  }
+
+  #modulo(enclosed: boolean): Element {
+    const word = this.#named("mod", false);
+    const wide = set(made("mspace"), { width: "0.33em" });
+    if (!enclosed) return made("mrow", wide, word, wide.cloneNode());
+    return made("mrow", wide, fence("(", false), word, this.#argument(), fence(")", false));
+  }
+
+  #root(): Element {
+    if (!this.#take("[")) return made("msqrt", this.#argument());
+    const degree = row(this.#until("]"));
+    if (!this.#take("]")) throw new Unreadable();
+    return made("mroot", this.#argument(), degree);
+  }
+
+  /** The text of a group, as it is. */
+  #raw(): string {
+    if (!this.#take("{")) throw new Unreadable();
+    let text = "";
+    for (let depth = 1; ;) {
+      const token = this.#tokens[this.#at];
+      if (token === undefined) throw new Unreadable();
+      this.#at += 1;
+      if (token === "{") depth += 1;
+      else if (token === "}") depth -= 1;
+      if (depth === 0) return text;
+      text += /^\\[^A-Za-z,]$/.test(token) ? token.slice(1) : token;
+    }
+  }
+
+  #alphabet(name: string): Element {
+    const [capitals, small, digits] = ALPHABETS.get(name) ?? [0, 0, 0];
+    const inside = this.#argument();
+    const leaves = [inside, ...inside.querySelectorAll("*")].filter(
+      (one) => one.childElementCount === 0,
+    );
+    for (const leaf of leaves) {
+      leaf.textContent = leaf.textContent.replace(/[A-Za-z0-9]/g, (letter) => {
+        const code = letter.charCodeAt(0);
+        const from = code >= 97 ? small - 97 : code >= 65 ? capitals - 65 : digits - 48;
+        if (from + 48 <= 0 || (code < 65 && digits === 0)) return letter;
+        return OLDER.get(from + code) ?? String.fromCodePoint(from + code);
+      });
+    }
+    return inside;
+  }
+
+  #accented(name: string): Element {
+    const below = BELOW.get(name);
+    const wide = /^(wide|over|under)/.test(name);
+    const mark = set(made("mo", below ?? ACCENTS.get(name) ?? ""), { stretchy: String(wide) });
+    const base = this.#argument();
+    const whole = below
+      ? made("munder", base, mark)
+      : set(made("mover", base, mark), { accent: "true" });
+    return name.endsWith("brace") ? set(whole, { "data-limits": "" }) : whole;
+  }
+
+  #delimiter(): string {
+    const token = this.#next();
+    if (token === ".") return "";
+    if (!token.startsWith("\\")) return { "<": "⟨", ">": "⟩" }[token] ?? token;
+    const found = OPERATORS.get(token.slice(1));
+    if (found === undefined) throw new Unreadable();
+    return found;
+  }
+
+  #enclosed(): Element {
+    const parts = [fence(this.#delimiter(), true)];
+    for (;;) {
+      parts.push(...this.#until("\\middle"));
+      if (this.#take("\\middle")) parts.push(fence(this.#delimiter(), true));
+      else if (this.#take("\\right")) return made("mrow", ...parts, fence(this.#delimiter(), true));
+      else throw new Unreadable();
+    }
+  }
+
+  #environment(): Element {
+    const name = this.#raw();
+    const plain = name.replace("*", "");
+    const round = ENVIRONMENTS.get(plain);
+    if (!round) throw new Unreadable();
+    if (plain === "array" || plain === "alignat") this.#raw(); // its columns
+    const rows = this.#table(name, plain);
+    const [open, close] = round;
+    if (!open) return rows;
+    return made("mrow", fence(open, true), rows, ...(close ? [fence(close, true)] : []));
+  }
+
+  /** Rows of cells until the environment ends; of the whole formula, one cell is no table. */
+  #table(name: string | undefined, kind: string): Element {
+    const rows: Element[][] = [[]];
+    for (;;) {
+      rows.at(-1)?.push(row(this.#until()));
+      if (this.#take("&")) continue;
+      if (!this.#take("\\\\")) break;
+      if (this.#take("[")) while (this.#next() !== "]"); // a distance
+      rows.push([]);
+    }
+    if (name !== undefined && !(this.#take("\\end") && this.#raw() === name))
+      throw new Unreadable();
+    const [[only] = [], ...more] = rows;
+    if (more.length === 0 && rows[0]?.length === 1 && only && !ENVIRONMENTS.get(kind)?.[0])
+      return only;
+    const last = rows.at(-1);
+    if (last?.length === 1 && last[0]?.childNodes.length === 0) rows.pop(); // after a last \\
+    const aligned = /^(align|alignat|aligned|split|eqnarray|)$/.test(kind);
+    const cell = (content: Element, at: number): Element => {
+      const side =
+        kind === "cases"
+          ? "left"
+          : aligned && rows.some((one) => one.length > 1)
+            ? at % 2 === 0
+              ? "right"
+              : "left"
+            : "";
+      return side ? set(made("mtd", content), { class: side }) : made("mtd", content);
+    };
+    const lines = rows.map((cells) => made("mtr", ...cells.map(cell)));
+    const whole = made("mtable", ...lines);
+    return aligned ? set(whole, { displaystyle: "true", class: "aligned" }) : whole;
+  }
+}

@@ -1,0 +1,41 @@
+import { Blocks } from "./blocks.js";
+
+/** An element that shows Markdown, which may grow: what is new is read, and nothing twice. */
+export class MarkdownView {
+  readonly #element: HTMLElement;
+  #blocks: Blocks;
+  #read = ""; // whole lines
+  #mark: ReturnType<Blocks["mark"]> | undefined; // before the line that is not whole
+
+  constructor(element: HTMLElement) {
+    this.#element = element;
+    this.#blocks = new Blocks(element);
+  }
+
+  /** Show a text. */
+  show(text: string): void {
+    if (!text.startsWith(this.#read)) this.#again();
+    if (this.#mark) this.#blocks.back(this.#mark);
+    const end = text.lastIndexOf("\n") + 1;
+    if (end > this.#read.length) {
+      for (const line of text.slice(this.#read.length, end - 1).split("\n"))
+        this.#blocks.line(line.replace(/\r$/, ""));
+      this.#read = text.slice(0, end);
+    }
+    this.#mark = this.#blocks.mark();
+    if (end < text.length) this.#blocks.line(text.slice(end));
+    this.#blocks.draw();
+  }
+
+  #again(): void {
+    this.#element.replaceChildren();
+    this.#blocks = new Blocks(this.#element);
+    this.#read = "";
+    this.#mark = undefined;
+  }
+}
+
+/** Show a text that does not grow. */
+export function showMarkdown(element: HTMLElement, text: string): void {
+  new MarkdownView(element).show(text);
+}

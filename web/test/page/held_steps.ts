@@ -1,0 +1,37 @@
+import type { Page, Worker } from "playwright-core";
+
+/**
+ * Let the engine of a page's worker take so many steps more; then it waits. So an answer is under way
+ * for as long as a test needs it, however fast the machine is. (`nextTask`, which follows a step, is
+ * the only sender of `undefined`.)
+ *
+ * @returns let it go on.
+ */
+export async function holdSteps(page: Page, steps: number): Promise<() => Promise<void>> {
+  const [worker] = page.workers().filter((one) => /\/(worker|kernel)\.js$/.test(one.url()));
+  if (!worker) throw new Error("the page has no worker with an engine");
+  await worker.evaluate(hold, steps);
+  return () => release(worker);
+}
+
+interface Held {
+  release?: () => void;
+}
+
+function hold(left: number): void {
+  const { prototype } = MessagePort;
+  const post = Reflect.get(prototype, "postMessage") as (...args: unknown[]) => void;
+  const waiting: MessagePort[] = [];
+  Reflect.set(prototype, "postMessage", function (this: MessagePort, ...args: unknown[]) {
+    if (args[0] !== undefined || left-- > 0) post.apply(this, args);
+    else waiting.push(this);
+  });
+  (globalThis as Held).release = () => {
+    Reflect.set(prototype, "postMessage", post);
+    for (const port of waiting) post.call(port, undefined);
+  };
+}
+
+function release(worker: Worker): Promise<void> {
+  return worker.evaluate(() => (globalThis as Held).release?.());
+}
