@@ -20,7 +20,7 @@ from wherry.errors import UsageError
 from wherry.runtime import MLCEngine, serve
 from wherry.runtime.server.listening import unix_socket
 
-from ..served import served
+from ..served import PACKAGES, served
 from .asking import CHAT, HI, get, post
 
 SLOW = """
@@ -36,7 +36,7 @@ print("ended", flush=True)
 def start(words=50, options="", script=SLOW):
     process = subprocess.Popen(
         [sys.executable, "-c", script.format(words=words, options=options)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", ".", *PACKAGES])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
