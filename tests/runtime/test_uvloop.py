@@ -65,7 +65,9 @@ def test_uvloop(tmp_path):
     tests = ["connections", "half_closed", "browser_guard", "server_openai"]
     paths = [f"tests/runtime/test_{name}.py" for name in tests]
     paths += ["tests/runtime/server/test_running.py"]
-    for command in (["-c", used], ["-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]):
+    # What is said of a full table of files is asyncio's: uvloop closes the connections at once.
+    options = ["-q", "-p", "no:cacheprovider", "-k", "not running_out_of_files"]
+    for command in (["-c", used], ["-m", "pytest", *options, *paths]):
         run = [sys.executable, *command]
         found = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
         assert found.returncode == 0, found.stdout + found.stderr
