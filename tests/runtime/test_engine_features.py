@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from wherry.errors import UsageError
+from wherry.runtime import MLCEngine
+
 from ..support.tiny_compiled import compile_tiny
 
 pytestmark = pytest.mark.cpu

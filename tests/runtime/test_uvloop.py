@@ -18,8 +18,12 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 class StrangeTransport:
     """A transport that is none of asyncio's classes, as those of uvloop."""
 
-    def __init__(self):
+    def __init__(self, protocol):
         self.written = b""
+        self._protocol = protocol
+
+    def get_protocol(self):
+        return self._protocol
 
     def get_extra_info(self, name):
         return None
@@ -42,7 +46,8 @@ async def hello(scope, receive, send):
 def test_a_transport_of_another_loop():
     async def asked():
         config = ServerConfig(hello, ConnectionLimits())
-        protocol, transport = HttpProtocol(config, ServerState(), {}), StrangeTransport()
+        protocol = HttpProtocol(config, ServerState(), {})
+        transport = StrangeTransport(protocol)
         protocol.connection_made(transport)
         protocol.data_received(REQUEST)
         await asyncio.gather(*protocol.tasks)
