@@ -200,7 +200,10 @@ typedef struct {
   const char* graphs_given_up; /* why none is any more, which costs speed alone; null: nothing has
                                   gone wrong. The engine's own */
   const char*
-      chains_given_up; /* as that, of steps that are launched before the last one was read */
+      chains_given_up;      /* as that, of steps that are launched before the last one was read */
+  uint64_t disk_dropped;    /* blocks of prefixes that "cache_dir" did not get */
+  const char* disk_problem; /* why it gets none at the moment, which costs speed alone; null: it
+                               does. The engine's own */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* WHERRY_ABI_VERSION of the library */

@@ -1,4 +1,5 @@
 // Prefixes that outlive an engine: read back by the next one, or computed again.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -127,11 +128,36 @@ TEST(a_damaged_block_is_computed_again) {
   CHECK_EQ(Process(folder.path()).ask(prompt).cached, 40);
 }
 
-TEST(a_folder_that_cannot_be_used_costs_nothing_else) {
+TEST(a_folder_that_cannot_be_used_is_refused_at_the_start) {
   TemporaryFolder folder;
-  std::string file = folder.write("file", "not a folder");
-  Process process(file);
-  CHECK_EQ(process.ask(prompt_of(41, 3)).tokens.size(), 6u);
+  std::string file = folder.write("file", "not a folder"), broken = folder.path() + "/broken";
+  std::filesystem::create_directories(broken + "/lock");
+  for (const std::string& path : {file, file + "/below", broken}) {
+    std::string said = ERROR_OF(WHERRY_INVALID_ARGUMENT, Process{path});
+    CHECK_CONTAINS(said, "prefixes cannot be kept on disk: " + path);
+  }
+}
+
+// As a full disk: where a block's folder would be is a file.
+TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
+  TemporaryFolder folder;
+  Process process(folder.path());
+  CHECK(process.engine.stats().disk_problem == nullptr);
+  CHECK_EQ(process.engine.stats().disk_dropped, 0u);
+  const std::string digits = "0123456789abcdef";
+  for (char a : digits) {
+    for (char b : digits) folder.write(std::string{a, b}, "a file");
+  }
+  std::string reason;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (int i = 0; reason.empty() && std::chrono::steady_clock::now() < end; ++i) {
+    CHECK_EQ(process.ask(prompt_of(41, 100 + i)).tokens.size(), 6u);
+    process.idle();  // another thread writes
+    if (const char* said = process.engine.stats().disk_problem) reason = said;
+  }
+  CHECK_CONTAINS(reason, folder.path() + "/");
+  CHECK(process.engine.stats().disk_dropped > 0);
+  CHECK(process.engine.stats().disk_problem == process.engine.stats().disk_problem);
 }
 
 TEST(models_with_windows_do_without) {
@@ -139,7 +165,9 @@ TEST(models_with_windows_do_without) {
   FakeOptions windowed;
   windowed.window = 9;
   Process(folder.path(), windowed).ask(prompt_of(41, 3));
-  CHECK_EQ(Process(folder.path(), windowed).ask(prompt_of(41, 3)).cached, 0);
+  Process again(folder.path(), windowed);
+  CHECK_EQ(again.ask(prompt_of(41, 3)).cached, 0);
+  CHECK_CONTAINS(again.engine.stats().disk_problem, "do not see all tokens");
 }
 
 }  // namespace

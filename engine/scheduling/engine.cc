@@ -84,6 +84,11 @@ std::unique_ptr<DiskTier> disk_of(const Model& model, KvCache& cache, Session& s
   options.folder = config.cache_dir;
   options.max_bytes = static_cast<uint64_t>(config.cache_bytes);
   options.block_bytes = DiskTier::block_bytes(session, cache.groups());
+  try {
+    BlockFolder(options.folder, options.max_bytes).check();
+  } catch (const Error& error) {
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("prefixes cannot be kept on disk: ", error.what()));
+  }
   return std::make_unique<DiskTier>(std::make_unique<DiskStore>(options), model, session, cache);
 }
 
@@ -322,7 +327,21 @@ wherry_stats Engine::stats() const {
   stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;
   if (!graphs_given_up_.empty()) stats.graphs_given_up = graphs_given_up_.c_str();
   if (!chains_given_up_.empty()) stats.chains_given_up = chains_given_up_.c_str();
+  tell_disk(&stats);
   return stats;
+}
+
+void Engine::tell_disk(wherry_stats* stats) const {
+  std::string problem;
+  if (disk_ != nullptr) {
+    const BlockStoreStats found = disk_->stats();
+    stats->disk_dropped = found.dropped;
+    problem = found.problem;
+  } else if (!config_.cache_dir.empty() && config_.prefix_cache) {
+    problem = "layers of this model do not see all tokens: what they keep is no block of a prefix";
+  }
+  // Callers may hold what they were told, so each of the few reasons is kept.
+  if (!problem.empty()) stats->disk_problem = disk_problems_.insert(problem).first->c_str();
 }
 
 }  // namespace wherry

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -99,6 +100,7 @@ class Engine {
   void finish_without_token(Request& request, wherry_finish reason, const std::string& error = {});
   void abort_all();
   size_t hand_out(wherry_event* events, size_t cap, std::string* error);
+  void tell_disk(wherry_stats* stats) const;
 
   const std::shared_ptr<const Model> model_;
   const EngineConfig config_;
@@ -122,6 +124,7 @@ class Engine {
   wherry_stats stats_{};
   uint64_t graph_steps_ = 0;                       // of the session
   std::string graphs_given_up_, chains_given_up_;  // set once
+  mutable std::set<std::string> disk_problems_;    // that were told
   double step_started_ = 0;                        // 0: no step is under way
   double last_ended_ = 0;                          // when the last step had
 

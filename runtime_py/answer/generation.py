@@ -68,6 +68,11 @@ class Generation:
         return max(queue), max(prompt), max(output)
 
     @property
+    def longest(self) -> int:
+        """Tokens so far of the choice that has most."""
+        return max(choice.sampled for choice in self._choices.values())
+
+    @property
     def done(self) -> bool:
         """Whether every choice has ended."""
         return not self._open

@@ -123,6 +123,8 @@ class Stats(ctypes.Structure):
         ("overlapped_seconds", c_double),
         *_fields(c_uint64, "chained_steps vain_rows graph_steps"),
         *_fields(c_char_p, "graphs_given_up chains_given_up"),
+        ("disk_dropped", c_uint64),
+        ("disk_problem", c_char_p),
     )
 
 

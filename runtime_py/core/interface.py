@@ -173,6 +173,8 @@ class CoreStats:
     graph_steps: int = 0  # launched as one command: CUDA graphs
     graphs_given_up: str = ""  # why none is any more, which costs speed alone
     chains_given_up: str = ""  # as that, of steps that are launched ahead
+    disk_dropped: int = 0  # blocks of prefixes that were not written to prefix_cache_dir
+    disk_problem: str = ""  # why none is at the moment, which costs speed alone
 
 
 class Core(Protocol):

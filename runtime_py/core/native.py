@@ -182,7 +182,7 @@ class NativeCore:
         raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
         found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
-        for reason in ("graphs_given_up", "chains_given_up"):
+        for reason in ("graphs_given_up", "chains_given_up", "disk_problem"):
             found[reason] = (getattr(raw, reason) or b"").decode(errors="replace")
         return CoreStats(**found)
 

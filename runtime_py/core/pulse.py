@@ -56,6 +56,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
             "guessed": stats.drafted_tokens,
             "guessed_right": stats.accepted_tokens,
         },
+        "disk": {"dropped_blocks": stats.disk_dropped, "problem": stats.disk_problem or None},
         "preemptions": stats.preemptions,
         "steps": stats.steps,
         "readback_bytes": stats.readback_bytes,
@@ -141,6 +142,10 @@ class Pulse:
         ):
             if reason and not before:
                 _log.warning("%s, which costs speed alone: %s", what, reason)
+        if stats.disk_problem and stats.disk_problem != self.stats.disk_problem:
+            _log.warning("No prefix is written to the disk: %s", stats.disk_problem)
+        elif self.stats.disk_problem and not stats.disk_problem:
+            _log.warning("Prefixes are written to the disk again")
         self.stats = stats
         self.looks += 1
 

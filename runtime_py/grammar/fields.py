@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wherry.errors import listing
+from wherry.errors import told
 
 from ..request.errors import RequestError
 from .audit import MAX_TEXT, SchemaProblems, prepared
@@ -128,9 +128,7 @@ def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
     try:
         text = prepared(schema, layout)
     except SchemaProblems as e:
-        raise RequestError(
-            listing(e.lines, limit=20), param=param, code="unsupported_schema"
-        ) from e
+        raise RequestError(told(e.lines), param=param, code="unsupported_schema") from e
     return Constraint("json_schema", text, param)
 
 
@@ -182,9 +180,7 @@ def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constrain
     try:
         text = structural_tag(value, is_special)
     except SchemaProblems as e:
-        raise RequestError(
-            listing(e.lines, limit=20), param=param, code="unsupported_schema"
-        ) from e
+        raise RequestError(told(e.lines), param=param, code="unsupported_schema") from e
     except ValueError as e:
         raise RequestError(f"{param}: {e}", param=param) from e
     return Constraint("lark", _text(text, param, MAX_TEXT), param)

@@ -58,6 +58,21 @@ class Plan:
     may_call: bool = False  # there are tools
     forced: bool = False  # one tool was asked for by name
 
+    def at_most(self, tokens: int | None) -> Plan:
+        """This plan with outputs of at most so many tokens; None: as it is.
+
+        For protocols whose limits may exceed the context: made of a request without a limit, a
+        plan's outputs go up to the context's end.
+        """
+        if tokens is None:
+            return self
+        limits = [min(job.params.max_tokens, tokens) for job in self.jobs]
+        jobs = [
+            replace(job, params=replace(job.params, max_tokens=most))
+            for job, most in zip(self.jobs, limits, strict=True)
+        ]
+        return replace(self, jobs=jobs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from wherry.errors import listing
+from wherry.errors import told
 
 from ..core.interface import MAX_TOP_LOGPROBS
 from .counts import at_most
@@ -326,7 +326,7 @@ def request_error(error: ValidationError) -> RequestError:
                 where += f".{part}" if where else part
         where = where[:_MAX_WHERE]
         lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
-    return RequestError(listing(lines.values(), limit=20), param=next(iter(lines)) or None)
+    return RequestError(told(lines.values()), param=next(iter(lines)) or None)
 
 
 def ignored(request: RequestShape) -> list[str]:

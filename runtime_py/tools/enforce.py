@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wherry.errors import listing
+from wherry.errors import told
 
 from ..grammar.audit import MAX_TEXT, SchemaProblems, prepared
 from ..grammar.constraint import Constraint
@@ -117,9 +117,7 @@ class Enforcement:
                 anything = {"type": "object"}
                 rules.append(Rule(tool.name, anything, prepared(anything), open=True))
         if problems:
-            raise RequestError(
-                listing(problems, limit=20), param="tools", code="unsupported_schema"
-            )
+            raise RequestError(told(problems), param="tools", code="unsupported_schema")
         return rules
 
 

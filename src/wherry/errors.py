@@ -51,3 +51,9 @@ def listing(problems: Iterable[str], limit: int = 40) -> str:
     if len(lines) > limit:
         shown.append(f"  ... and {len(lines) - limit} more")
     return "\n".join(shown)
+
+
+def told(problems: Iterable[str], limit: int = 20) -> str:
+    """A message of problems alone: the only one as it is, several under their number."""
+    lines = list(problems)
+    return lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n{listing(lines, limit)}"

@@ -19,6 +19,7 @@ from wherry.runtime import MLCEngine, serve
 model = make_model({text!r}, context={context}, pages=2**20)
 serve(MLCEngine.of(model), port=0, on_ready=lambda url: print(url, flush=True), {options})
 """
+PACKAGES = [p for p in [os.environ.get("PYTHONPATH")] if p]  # of who runs the tests: test_uvloop.py
 
 
 class Served:
@@ -108,7 +109,7 @@ def served(
         log.open("w") as errors,
         subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", ".", *PACKAGES])},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -100,6 +100,41 @@ def test_bodies_that_a_page_may_send_unasked_are_refused(app, kind):
     assert post(app(), **{"Content-Type": kind})[:2] == (415, "unsupported_media_type")
 
 
+OLLAMA = json.dumps({"model": "small", "prompt": "a", "stream": False})
+KINDS = [{"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Type": "text/plain"}, {}]
+
+
+def generate(app, headers):
+    """As `curl -d` does it in Ollama's documents; `Content-Type` only where it is given."""
+    client = TestClient(app, base_url="http://localhost:8000")
+    return client.post("/api/generate", content=OLLAMA, headers=headers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_of_ollama_need_no_type(app, kind):
+    answer = generate(app(), kind)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["response"]
+    keyed = {"Authorization": "Bearer k", **kind}
+    assert generate(app(api_key="k"), keyed).status_code == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "said",
+    [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Mode": "no-cors"}, {"Referer": "https://b.x/"}],
+)
+def test_pages_need_a_type_for_ollama_too(app, said, kind):
+    """Browsers leave `Origin` out of some requests, and these in."""
+    answer = generate(app(), {**said, **kind})
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["error"]
+    assert generate(app(), {**said, **JSON}).status_code == 200
+    for origin in ("https://evil.example", "null"):
+        assert generate(app(), {"Origin": origin, **kind}).status_code == 403
+    assert generate(app(cors=["*"]), {"Origin": "https://b.x", **kind}).status_code == 415
+
+
 def test_json_has_many_names(app):
     for kind in ("application/json; charset=utf-8", "Application/JSON", "application/x+json"):
         assert post(app(), **{"Content-Type": kind})[0] == 200

@@ -161,3 +161,14 @@ def test_busy_connections_are_kept_and_new_ones_told(quick):
     assert quick.health() < 5
     for connection in [*kept, *others]:
         connection.close()
+
+
+def test_two_lengths_close_the_connection(quick):
+    """RFC 9112, section 6.3: what follows may be a request to us alone, and not to a proxy."""
+    smuggled = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    lengths = f"Content-Length: {5 + len(smuggled)}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connect(quick) as connection:
+        connection.sendall(f"{HEAD}{lengths}0\r\n\r\n{smuggled}".encode())
+        answer = read_all(connection)
+    assert "Transfer-Encoding" in error(answer, 400)["message"]
+    assert answer.count(b"HTTP/1.1") == 1

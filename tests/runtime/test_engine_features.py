@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from wherry.errors import UsageError
+from wherry.runtime import MLCEngine
+
 from ..support.tiny_compiled import compile_tiny
 
 pytestmark = pytest.mark.cpu
@@ -105,3 +108,11 @@ def test_a_draft_model_guesses_ahead(run, compiled):
 def test_options_of_the_engine_are_checked(run):
     with pytest.raises(AssertionError, match="max_slowdown"):
         run({"max_slowdown": 0.5}, {})
+
+
+def test_a_folder_that_cannot_keep_prefixes_is_refused(compiled, tmp_path):
+    """At the start; it would cost speed alone, so nobody would notice."""
+    place = tmp_path / "a file" / "below"
+    place.parent.touch()
+    with pytest.raises(UsageError, match=f"cannot be kept on disk: {place}: cannot create: Not a"):
+        MLCEngine(compiled[0], context=60, threads=1, prefix_cache_dir=place)

@@ -195,3 +195,16 @@ def test_bodies_of_all_requests_have_a_limit(make):
         time.sleep(0.2)
         with TestClient(create_app(MLCEngine.of(make())), base_url="http://localhost") as client:
             assert client.post("/v1/completions", json={"prompt": "a"}).status_code == 200
+
+
+def test_problems_of_a_request_are_sentences():
+    """One as it is, several under a heading: no message begins in the middle of a list."""
+    ask = {"messages": [{"role": "user", "content": "a"}]}
+    for fields, first in (
+        ({"temperature": 9}, "temperature: Input"),
+        ({"temperature": 9, "top_p": 7}, "2 problems:\n  - temperature: Input"),
+    ):
+        with pytest.raises(RequestError) as e:
+            parse(ChatRequest, ask | fields)
+        assert str(e.value).startswith(first)
+        assert e.value.param == "temperature"

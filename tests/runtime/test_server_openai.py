@@ -48,6 +48,16 @@ def test_models(client):
     assert e.value.code == "model_not_found"
 
 
+def test_paths_without_their_version(url, model):
+    with openai.OpenAI(base_url=url, api_key="x", max_retries=0) as client:
+        assert [m.id for m in client.models.list()] == ["small"]
+        assert client.models.retrieve("small").id == "small"
+        assert client.chat.completions.create(model="small", messages=HI).choices
+        assert client.completions.create(model="small", prompt="a", max_tokens=1).choices
+        with pytest.raises(openai.BadRequestError, match="without embeddings"):
+            client.embeddings.create(model="small", input="a")
+
+
 def test_chat(client):
     answer = client.chat.completions.create(
         model="small", messages=HI, n=2, logprobs=True, top_logprobs=3

@@ -117,6 +117,7 @@ std::string App::stats() const {
       {"pages_total", stats.pages_total},
       {"pages_free", stats.pages_free},
       {"pages_cached", stats.pages_cached},
+      {"disk_problem", stats.disk_problem == nullptr ? Value() : Value(stats.disk_problem)},
       {"page_size", stats.page_size},
       {"model_seconds", stats.model_seconds},
       {"sample_seconds", stats.sample_seconds},

@@ -42,10 +42,12 @@ void Checker::add_all(const Checker& other) {
 
 void Checker::raise() const {
   if (problems_.empty()) return;
-  std::string message;
+  const bool several = problems_.size() > 1;
+  std::string message = several ? std::to_string(problems_.size()) + " problems:" : "";
   for (size_t i = 0; i < problems_.size() && i < kShown; ++i) {
     const auto& [where, problem] = problems_[i];
-    message += (i ? "\n  - " : "  - ") + (where.empty() ? "request" : where) + ": " + problem;
+    message +=
+        std::string(several ? "\n  - " : "") + (where.empty() ? "request" : where) + ": " + problem;
   }
   if (problems_.size() > kShown) {
     message += "\n  ... and " + std::to_string(problems_.size() - kShown) + " more";

@@ -197,13 +197,13 @@ class Making {
     const Value schema = loaded(value, param);
     if (!schema.is_dict() && !schema.is(jinja::Kind::kBool)) {
       throw RequestError(
-          std::string("  - #: a schema is an object or a boolean, not ") + kind_of(schema), param,
+          std::string("#: a schema is an object or a boolean, not ") + kind_of(schema), param,
           "unsupported_schema");
     }
     check_schema(schema, param);
     const std::string text = jinja::to_json(schema);
     if (const size_t size = jinja::count_code_points(text); size > kLongestSchema) {
-      throw RequestError("  - #: " + std::to_string(size) + " characters as JSON; accepted are " +
+      throw RequestError("#: " + std::to_string(size) + " characters as JSON; accepted are " +
                              std::to_string(kLongestSchema),
                          param, "unsupported_schema");
     }

@@ -108,15 +108,14 @@ struct BlockFolder::Found {
 // The folder's own lock; makes the folder first.
 class BlockFolder::Lock : public FolderLock {
  public:
-  explicit Lock(const std::string& folder) : FolderLock(made(folder) + "/lock") {}
+  explicit Lock(const std::string& folder) : FolderLock(file_in(folder)) {}
 
- private:
-  static const std::string& made(const std::string& folder) {
+  static std::string file_in(const std::string& folder) {
     std::error_code ignored;  // the next line says it
     std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
     make_folder(folder);
     make_folder(folder + "/incoming");
-    return folder;
+    return folder + "/lock";
   }
 };
 
@@ -125,6 +124,11 @@ BlockFolder::BlockFolder(const std::string& path, uint64_t max_bytes) : max_byte
   std::error_code ignored;
   std::filesystem::path full = std::filesystem::absolute(path, ignored).lexically_normal();
   path_ = (full.has_filename() ? full : full.parent_path()).string();
+}
+
+void BlockFolder::check() const {
+  check_lock(Lock::file_in(path_));
+  if (access(incoming().c_str(), W_OK | X_OK) != 0) fail_on(incoming(), "write");
 }
 
 std::string BlockFolder::file_of(const ChainKey& key) const {
@@ -167,14 +171,15 @@ void BlockFolder::write(const ChainKey& key, const char* file, size_t bytes, int
   std::string temporary;
   int fd = create_incoming(bytes, &temporary);
   try {
-    write_all(fd, file, bytes, temporary);
+    write_all(fd, file, bytes, incoming());
     timespec used = timespec_of(time_of_use(key, time));
     timespec times[2] = {used, used};
     futimens(fd, times);
     std::string path = file_of(key);
     if (rename(temporary.c_str(), path.c_str()) != 0) {
-      make_folder(std::filesystem::path(path).parent_path().string());
-      if (rename(temporary.c_str(), path.c_str()) != 0) fail_on(path, "rename");
+      std::string shard = std::filesystem::path(path).parent_path().string();
+      make_folder(shard);
+      if (rename(temporary.c_str(), path.c_str()) != 0) fail_on(shard, "rename a file to one in");
     }
   } catch (...) {
     unlink(temporary.c_str());
@@ -203,13 +208,13 @@ int BlockFolder::create_incoming(size_t bytes, std::string* name) {
     *name = concat(incoming(), "/", getpid(), "-", count.fetch_add(1), kIncomingSuffix);
     fd = ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) fail_on(*name, "create");
+  if (fd < 0) fail_on(incoming(), "create a file in");
   if (!try_lock(fd) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {  // its size, for walks
     int reason = errno;
     unlink(name->c_str());
     unlock_and_close(fd);
     errno = reason;
-    fail_on(*name, "set the size");
+    fail_on(incoming(), "set the size of a file in");
   }
   return fd;
 }
@@ -231,7 +236,7 @@ uint64_t BlockFolder::make_room(uint64_t wanted) {
             [](const Found& a, const Found& b) { return a.time < b.time; });
   for (const Found& block : blocks) {
     if (total + wanted <= goal) break;
-    if (unlink(block.path.c_str()) != 0 && errno != ENOENT) fail_on(block.path, "remove");
+    if (unlink(block.path.c_str()) != 0 && errno != ENOENT) fail_on(path_, "remove a block in");
     total -= block.bytes;
     ++evicted_;
   }

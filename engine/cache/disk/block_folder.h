@@ -34,6 +34,8 @@ class BlockFolder {
   // Touches no file.
   BlockFolder(const std::string& path, uint64_t max_bytes);
 
+  // Makes the folder, and looks whether this process may write there and lock it. Throws.
+  void check() const;
   bool has(const ChainKey& key) const;
   // As read_block; a refused block is removed.
   BlockRead read(const BlockLabel& label, void* out) const;

@@ -31,6 +31,12 @@ bool is_current(int fd, const std::string& path) {
          held.st_dev == named.st_dev;
 }
 
+int open_lock(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) fail_on(path, "open");
+  return fd;
+}
+
 }  // namespace
 
 bool try_lock(int fd) {
@@ -50,11 +56,19 @@ void fail_on(const std::string& path, const char* action) {
   throw Error(WHERRY_INTERNAL, concat(path, ": cannot ", action, ": ", std::strerror(errno)));
 }
 
+void check_lock(const std::string& path) {
+  const int fd = open_lock(path);
+  if (try_lock(fd)) return unlock_and_close(fd);
+  const int reason = errno;
+  close(fd);
+  errno = reason;
+  if (reason != EWOULDBLOCK) fail_on(path, "lock");
+}
+
 FolderLock::FolderLock(const std::string& path) : path_(path) {
   auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (true) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd_ < 0) fail_on(path, "open");
+    fd_ = open_lock(path);
     while (!try_lock(fd_)) {
       int reason = errno;
       if (reason == EWOULDBLOCK && std::chrono::steady_clock::now() < deadline) {

@@ -27,12 +27,18 @@ class FolderLock {
   int fd_ = -1;
 };
 
+// Whether the file can be made and locked at all; another may have the lock now. Throws
+// WHERRY_INTERNAL.
+void check_lock(const std::string& path);
+
 // Locks if nobody else has.
 bool try_lock(int fd);
 // Also gives up what a forked child has inherited.
 void unlock_and_close(int fd);
 
-[[noreturn]] void fail_on(const std::string& path, const char* action);  // with errno's text
+// Throws WHERRY_INTERNAL with errno's text. Name folders, not files of a moment: whoever tells such
+// reasons keeps them all.
+[[noreturn]] void fail_on(const std::string& path, const char* action);
 
 }  // namespace wherry
 

@@ -71,7 +71,7 @@ Body read_body(bool chat, const std::string& body, const std::string& served) {
   if (!chat) {
     request = without(request, "messages");
     if (find(request, "prompt") == nullptr) {
-      throw refusal(400, "  - prompt: Field required", "", "prompt");
+      throw refusal(400, "prompt: Field required", "", "prompt");
     }
   }
   return {jinja::to_compact_json(request), is_streamed(request)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <stdexcept>
 
 #include "app/template/json_text.h"
@@ -24,7 +25,8 @@ constexpr size_t kConnections = 256;            // at once
 constexpr time_t kReadSeconds = 10, kWriteSeconds = 30;
 constexpr size_t kShownPath = 200;
 constexpr char kJson[] = "application/json";
-constexpr char kModels[] = "/v1/models/";
+// OpenAI's paths; without their version for clients whose base URL lacks it.
+constexpr const char* kVersions[] = {"/v1", ""};
 constexpr char kDone[] = "data: [DONE]\n\n";
 
 struct Route {
@@ -39,7 +41,16 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/models"},
     {"POST", "/v1/chat/completions"},
     {"POST", "/v1/completions"},
+    {"GET", "/models"},
+    {"POST", "/chat/completions"},
+    {"POST", "/completions"},
 };
+
+bool is_of_model(const std::string& path) {
+  return std::any_of(std::begin(kVersions), std::end(kVersions), [&](const char* version) {
+    return path.rfind(std::string(version) + "/models/", 0) == 0;
+  });
+}
 
 bool is_quiet(const std::string& path) { return path == "/health" || path == "/ready"; }
 
@@ -78,8 +89,7 @@ Asked asked_of(const Request& request) {
 
 // The error for a path, or a method of it, that is not there.
 std::optional<Refusal> check_route(const Request& request) {
-  const bool of_model = request.path.rfind(kModels, 0) == 0;
-  std::string allowed = of_model ? "GET" : "";
+  std::string allowed = is_of_model(request.path) ? "GET" : "";
   for (const Route& route : kRoutes) {
     if (request.path == route.path) allowed = route.method;
   }
@@ -128,17 +138,21 @@ struct HttpServer::Impl {
     http.Get("/ready", [this](const Request&, Response& response) { ready(response); });
     http.Get("/stats",
              [this](const Request&, Response& response) { send(response, model.stats()); });
-    http.Get("/v1/models", [this](const Request&, Response& response) {
+    for (const std::string version : kVersions) add_openai(version);
+  }
+
+  void add_openai(const std::string& version) {
+    http.Get(version + "/models", [this](const Request&, Response& response) {
       send(response,
            jinja::make_dict({{"object", "list"}, {"data", jinja::make_list({described()})}}));
     });
-    http.Get(std::string(kModels) + "(.+)", [this](const Request& request, Response& response) {
-      const std::string name = request.path.substr(sizeof kModels - 1);
+    http.Get(version + "/models/(.+)", [this](const Request& request, Response& response) {
+      const std::string name = request.matches[1];
       if (name == model.name()) return send(response, described());
       send(response, unknown_model(name, model.name()));
     });
     for (const bool chat : {true, false}) {
-      http.Post(chat ? "/v1/chat/completions" : "/v1/completions",
+      http.Post(version + (chat ? "/chat/completions" : "/completions"),
                 [this, chat](const Request& request, Response& response,
                              const httplib::ContentReader& content) {
                   std::string body;

@@ -35,12 +35,13 @@ class OpenAI:
         self._models: Models = pipeline.models
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Path -> handler; without the version for clients whose base URL lacks it."""
+        versions = ("/v1", "")
         return {
-            ("GET", "/v1/models"): self.models,
-            ("GET", "/v1/models/{name:path}"): self.model,
-            ("POST", "/v1/chat/completions"): self.chat,
-            ("POST", "/v1/completions"): self.completion,
+            **{("GET", f"{version}/models"): self.models for version in versions},
+            **{("GET", f"{version}/models/{{name:path}}"): self.model for version in versions},
+            **{("POST", f"{version}/chat/completions"): self.chat for version in versions},
+            **{("POST", f"{version}/completions"): self.completion for version in versions},
         }
 
     @described(answer=object_of(object=one_of("list"), data=list_of(LISTED)))

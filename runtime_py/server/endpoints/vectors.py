@@ -37,7 +37,8 @@ class Vectors:
         """Path -> handler."""
         scores = {("POST", path): self.score for path in ("/v1/score", "/score")}
         ranks = {("POST", path): self.rerank for path in ("/v1/rerank", "/v2/rerank", "/rerank")}
-        return {("POST", "/v1/embeddings"): self.embeddings, **scores, **ranks}
+        made = {("POST", path): self.embeddings for path in ("/v1/embeddings", "/embeddings")}
+        return {**made, **scores, **ranks}
 
     @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:

@@ -18,6 +18,8 @@ from starlette.types import Scope
 
 from ..wire.errors import ApiError
 
+ANY_TYPE = "/api/"  # paths whose bodies are JSON whatever their type says
+_BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "referer")  # at least one of these
 _SHOWN = 100  # characters of a header in an error
 
 
@@ -75,12 +77,17 @@ class BrowserGuard:
         return True
 
 
-def check_content(method: str, headers: Headers) -> None:
+def check_content(method: str, path: str, headers: Headers) -> None:
     """Refuse what is no JSON. Pages may send other types without asking first.
+
+    Ollama looks at no type, so some of its clients send none, or curl's: they are believed where no
+    browser has said that it asks for a page.
 
     Raises:
         ApiError: 415.
     """
+    if path.startswith(ANY_TYPE) and not any(name in headers for name in _BROWSERS):
+        return
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if method != "POST" or not has_body:
         return

@@ -102,7 +102,7 @@ class Gate:
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > self._max_body:
             raise self._too_large(int(length[:20]))
-        check_content(method, headers)
+        check_content(method, path, headers)
         set_deadline(current(), headers, self._request_timeout)
         if key and method == "POST":
             held.enter_context(key.quota.request())

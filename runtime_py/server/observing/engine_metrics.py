@@ -35,6 +35,7 @@ GAUGES = (
     _Row("kv_usage_ratio", "Pages that requests hold, of all.", _pages_used),
     _Row("stalled_seconds", "Since there is work and none is done.", lambda s: s.stalled_seconds),
     _Row("failed_steps", "In a row, up to the last one.", lambda s: s.stats.failed_steps),
+    _Row("disk_cache_failing", "1: no prefix is written.", lambda s: bool(s.stats.disk_problem)),
     _Row("engine_up", "0: the engine has failed.", lambda s: not s.failed),
     _Row("stats_age_seconds", "Of the numbers of the engine.", lambda s: s.age_seconds),
 )
@@ -44,6 +45,7 @@ COUNTERS = (
     _Row("engine_prefill_tokens", "Of them, computed.", lambda s: s.stats.prefill_tokens),
     _Row("engine_cached_tokens", "Of them, found.", lambda s: s.stats.cached_tokens),
     _Row("engine_disk_tokens", "Of these, read from disk.", lambda s: s.stats.disk_tokens),
+    _Row("disk_dropped_blocks", "Not written to disk.", lambda s: s.stats.disk_dropped),
     _Row("engine_decode_tokens", "Tokens that were written.", lambda s: s.stats.decode_tokens),
     _Row("recomputed_tokens", "After a preemption.", lambda s: s.stats.recomputed_tokens),
     _Row("guessed_tokens", "Guessed ahead.", lambda s: s.stats.drafted_tokens),

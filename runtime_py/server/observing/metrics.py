@@ -23,6 +23,7 @@ from .vllm_names import also_as_vllm
 # Seconds, and tokens: from one to what the largest contexts hold, each 2 to 2.5 times the last.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+CHOICES = (1, 2, 5, 10, 20, 50, 100)
 _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
 
 
@@ -87,6 +88,10 @@ class RequestMetrics:
         self._queue = histogram("queue_seconds", "Before a request's first step.")
         self._prefill = histogram("prefill_seconds", "From the first step to the first token.")
         self._decode = histogram("decode_seconds", "From the first token to the last.")
+        self._inference = histogram("inference_seconds", "From the first step to the last token.")
+        self._longest = histogram("longest_output_tokens", "Of a request's longest choice.", TOKENS)
+        self._asked = histogram("max_tokens", "That a request's choices may have.", TOKENS)
+        self._choices = histogram("choices", "Of a request: n.", CHOICES)
         self._prompt = histogram("prompt_tokens", "Of a request.", TOKENS)
         self._output = histogram("output_tokens", "Of a request, all its choices.", TOKENS)
 
@@ -109,6 +114,9 @@ class RequestMetrics:
         self._whole.labels(model).observe(record.seconds)
         self._prompt.labels(model).observe(usage.prompt_tokens)
         self._output.labels(model).observe(usage.completion_tokens)
+        self._longest.labels(model).observe(generation.longest)
+        self._asked.labels(model).observe(max(j.params.max_tokens for j in generation.plan.jobs))
+        self._choices.labels(model).observe(generation.plan.n)
         if (first := record.first_token_seconds) is None:
             return
         self._first.labels(model).observe(first)
@@ -116,6 +124,7 @@ class RequestMetrics:
         self._queue.labels(model).observe(queue)
         self._prefill.labels(model).observe(prefill)
         self._decode.labels(model).observe(decode)
+        self._inference.labels(model).observe(prefill + decode)
         between = usage.completion_tokens / len(generation.plan.jobs) - 1
         if between > 0:
             self._each.labels(model).observe(generation.token_seconds / between)

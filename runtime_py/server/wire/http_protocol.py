@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -12,6 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from .errors import ApiError, response
+from .half_closed import HalfClosed
 from .socket_protocol import PATHS, SocketProtocol
 
 _EVENTS = 256  # of h11 handled at once: a chunk of one byte costs as much as one of a MiB
@@ -50,11 +51,19 @@ class ServerConfig(uvicorn.Config):
 
 
 class _Connection(h11.Connection):
-    """Gives out a number of events, and then says that it needs more data."""
+    """Gives out a number of events, and then says that it needs more data.
+
+    Attributes:
+        events_left: until then.
+        refusal: why a request that h11 would take is none.
+        media_type: of the answer that has begun.
+    """
 
     def __init__(self, most_head: int) -> None:
         super().__init__(h11.SERVER, most_head)
         self.events_left = _EVENTS
+        self.refusal = ""
+        self.media_type = b""
 
     @property
     def pending(self) -> int:
@@ -65,7 +74,21 @@ class _Connection(h11.Connection):
         if self.events_left == 0:
             return h11.NEED_DATA
         self.events_left -= 1
-        return super().next_event()
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._check_length(event)
+        return event
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        if isinstance(event, h11.Response):
+            self.media_type = dict(event.headers).get(b"content-type", b"")
+        return super().send_with_data_passthrough(event)
+
+    def _check_length(self, request: h11.Request) -> None:
+        """Two lengths may be two requests to a proxy before us (RFC 9112, section 6.3)."""
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
+            self.refusal = "it has Content-Length and Transfer-Encoding; send one of them"
+            raise h11.RemoteProtocolError(self.refusal)
 
 
 class HttpProtocol(H11Protocol):
@@ -91,11 +114,12 @@ class HttpProtocol(H11Protocol):
         self._waits_since = 0.0  # the loop's time
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._half_closed = HalfClosed(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
-        assert isinstance(transport, asyncio.Transport)
-        super().connection_made(transport)
+        # Other event loops (uvloop) have transports of their own, which are no asyncio.Transport.
+        super().connection_made(cast("asyncio.Transport", transport))
         self._wait_for("head")
         if len(self.connections) > self._limits.connections:
             self._make_room()
@@ -103,8 +127,18 @@ class HttpProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers."""
         self._wait_for(None)
+        self._half_closed.end()
         self.resume_writing()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it open
+        """The client sends no more: whether it still gets its answer."""
+        whole = self.cycle is not None and not self.cycle.more_body
+        # asyncio cannot keep TLS half open.
+        if not whole or self.cycle.response_complete or self.scheme == "https":
+            return False
+        self._half_closed.begin()
+        return True
 
     def data_received(self, data: bytes) -> None:
         """Handle what came, or the first of it."""
@@ -131,6 +165,9 @@ class HttpProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         """See H11Protocol; what follows in the buffer is timed, too."""
         super().on_response_complete()
+        if self._half_closed.begun and self.cycle.response_complete:  # no pipelined request is left
+            self.transport.close()
+            return
         self._watch()
 
     # ---- time ----
@@ -206,7 +243,8 @@ class HttpProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP is refused in OpenAI's shape, as all errors are."""
-        self.refuse(ApiError(400, f"This is no HTTP request: {msg}", code="invalid_http"))
+        reason = self.conn.refusal or msg
+        self.refuse(ApiError(400, f"This is no HTTP request: {reason}", code="invalid_http"))
 
     def refuse(self, error: ApiError) -> None:
         """Answer with an error, if nothing was answered yet, and close."""

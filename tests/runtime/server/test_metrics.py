@@ -87,9 +87,16 @@ def test_dashboards_of_vllm_find_their_names(client):
         "request_decode_time_seconds",
         "request_prompt_tokens",
         "request_generation_tokens",
+        "request_inference_time_seconds",
+        "request_max_num_generation_tokens",
+        "request_params_max_tokens",
+        "request_params_n",
     ):
         assert value(found, f"vllm:{name}_bucket", **of, le="+Inf") == 2
         assert value(found, f"vllm:{name}_count", **of) == 2
+    longest = value(found, "vllm:request_max_num_generation_tokens_sum", **of)
+    assert longest == value(found, "vllm:request_generation_tokens_sum", **of)  # n is 1
+    assert value(found, "vllm:request_params_n_sum", **of) == 2
     http = {"method": "POST", "handler": CHAT}
     assert value(found, "http_requests_total", **http, status="2xx") == 1
 

@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.text.fill_in import WAYS
 
 from ..conftest import TEMPLATE, core_of
 from ..live_server import live
@@ -201,12 +202,7 @@ def test_what_is_refused(client, path, fields, said):
 
 def test_errors_have_ollamas_shape(client, model):
     error(client.post("/api/chat", json={"model": "other", "messages": HI}), 404, "'other'")
-    error(client.post("/api/chat", content="{"), 415, "Content-Type")
-    error(
-        client.post("/api/chat", content="{", headers={"Content-Type": "application/json"}),
-        400,
-        "JSON",
-    )
+    error(client.post("/api/chat", content="{"), 400, "JSON")
     error(client.get("/api/nothing"), 404, "There is no GET /api/nothing")
     error(client.get("/api/chat"), 405, "use POST")
     error(client_of(model, api_key="k").get("/api/tags"), 401, "API key")
@@ -278,6 +274,52 @@ def test_the_one_model_stays(client, model):
     assert not core_of(model).closed and core_of(model).added == []
 
 
+def test_what_is_shown_of_a_model(tmp_path):
+    """As Ollama's documents have it, under GGUF's names."""
+    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
+    loads = Loads()
+    with catalog(tmp_path, loads, {"a": {}}) as models:
+        write = {
+            "tensor-cache.json": {"metadata": {"ParamBytes": 563, "BitsPerParam": 4504 / 1003}},
+            "generation_config.json": {"temperature": 0.7, "top_k": 20, "repetition_penalty": 1.1},
+            "tokenizer_config.json": {"eos_token": {"content": "</s>"}},
+            "tokenizer.json": {"added_tokens": [{"content": m} for m in WAYS[0].marks]},
+        }
+        for name, content in write.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        (listed,) = models.listed()
+        config = listed.manifest.architecture["config"]
+        config |= {"num_attention_heads": 4, "hidden_size": 64, "rope_parameters": {}}
+        config |= {"rope_theta": 5e5, "partial_rotary_factor": 0.5, "eos_token_id": [2, 7]}
+        client = AnyClient(create_app(models), base_url="http://localhost")
+        shown = client.post("/api/show", json={"model": "a"}).json()
+        info = shown["model_info"]
+        assert info["general.architecture"] == "llama"
+        assert info["general.parameter_count"] == 1003
+        assert info["llama.embedding_length"] == 64
+        assert info["llama.attention.head_count"] == 4
+        assert info["llama.rope.dimension_count"] == 8
+        assert info["llama.rope.freq_base"] == 5e5
+        assert info["tokenizer.ggml.eos_token_id"] == 2
+        assert shown["details"]["parameter_size"] == "1K"
+        lines = dict(line.split(maxsplit=1) for line in shown["parameters"].splitlines())
+        expected = {"repeat_penalty": "1.1", "stop": '"</s>"', "temperature": "0.7", "top_k": "20"}
+        assert lines == expected
+        assert all(f"PARAMETER {n} {v}\n" in shown["modelfile"] for n, v in expected.items())
+        assert TEMPLATE in shown["modelfile"] and shown["modelfile"].startswith("FROM a:latest\n")
+        assert "insert" in shown["capabilities"]
+        greedy = {"do_sample": False, **write["generation_config.json"]}
+        (tmp_path / "generation_config.json").write_text(json.dumps(greedy))
+        shown = client.post("/api/show", json={"model": "a"}).json()
+        assert "temperature" not in shown["parameters"]  # it does not hold
+        (tmp_path / "tensor-cache.json").write_text("{}")
+        (tmp_path / "tokenizer.json").unlink()
+        shown = client.post("/api/show", json={"model": "a"}).json()
+        assert "general.parameter_count" not in shown["model_info"]
+        assert shown["details"]["parameter_size"] == "" and "insert" not in shown["capabilities"]
+        assert loads.begun == []
+
+
 def test_several_models(tmp_path):
     (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
     loads = Loads()
@@ -301,6 +343,7 @@ def test_several_models(tmp_path):
         shown = client.post("/api/show", json={"model": "a"}).json()
         assert shown["template"] == TEMPLATE
         assert shown["model_info"]["llama.context_length"] == 512
+        assert found[0]["details"]["context_length"] == 512
         assert loaded() == [] and loads.begun == []
         body = {"model": "org/x:q4", "messages": HI, "stream": False}
         answer = client.post("/api/chat", json=body).json()

@@ -19,6 +19,7 @@ PACKAGES = {
     "ask_open_responses.py": ["openresponses-py==0.1.2", "openai[realtime]==3.54.0"],
     "ask_agents.py": ["openai-agents==0.24.0", "openai==3.54.0", "langchain-openai==1.7.3"],
     "ask_instructor.py": ["instructor==1.17.0", "openai==3.3.0"],
+    "ask_litellm.py": ["litellm==1.106.2", "mcp"],
 }
 
 

@@ -21,7 +21,7 @@ from wherry.runtime import MLCEngine, serve
 from wherry.runtime.server.listening import unix_socket
 
 from ...support.waiting import until
-from ..served import served
+from ..served import PACKAGES, served
 from .asking import CHAT, HI, get, post
 
 # An answer ends when the test writes a line.
@@ -42,7 +42,7 @@ print("ended", flush=True)
 def start(options="", script=HELD, **fields):
     process = subprocess.Popen(
         [sys.executable, "-c", script.format(options=options, **fields)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", ".", *PACKAGES])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -173,6 +173,8 @@ const STATS_FIELDS = [
   ["graph_steps", "u64"],
   ["graphs_given_up", "pointer"],
   ["chains_given_up", "pointer"],
+  ["disk_dropped", "u64"],
+  ["disk_problem", "pointer"],
 ] as const satisfies readonly Field[];
 
 /** wherry_stats */

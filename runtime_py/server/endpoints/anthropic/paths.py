@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -72,8 +71,7 @@ def _plan(
     request.note_unused(chat.unused)
     (job,) = plan.jobs
     room = job.params.max_tokens  # up to the end of the context: more may be asked for
-    params = replace(job.params, max_tokens=min(room, request.max_tokens))
-    plan = replace(plan, jobs=[replace(job, params=params)])
+    plan = plan.at_most(request.max_tokens)
     omit = request.thinking is not None and request.thinking.display == "omitted"
     return plan, MessageReply(request.model, cut=room < request.max_tokens, omit=omit)
 

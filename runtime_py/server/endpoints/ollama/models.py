@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -20,23 +19,13 @@ from ...pipeline import body_of
 from ...wire.json_body import parse_json
 from ..described import COUNT, TEXT, described, list_of, object_of
 from ..routes import Routes
+from . import show
 from .abilities import abilities
 from .parsing import validated
 from .requests import ShowRequest
 
 # The version of Ollama whose API this is: its clients ask for one that is new enough.
 VERSION = "0.12.6"
-# Names of config.json -> of GGUF, which Ollama's clients know.
-_INFO = {
-    "hidden_size": "embedding_length",
-    "num_hidden_layers": "block_count",
-    "intermediate_size": "feed_forward_length",
-    "num_attention_heads": "attention.head_count",
-    "num_key_value_heads": "attention.head_count_kv",
-    "head_dim": "attention.key_length",
-    "rope_theta": "rope.freq_base",
-    "vocab_size": "vocab_size",
-}
 DETAILS = object_of(
     parent_model=TEXT,
     format=TEXT,
@@ -120,21 +109,24 @@ class OllamaModels:
         found = named({m.name: m for m in listed}, fields.asked)
         if found is None:
             raise unknown_model(fields.asked, listed)
-        manifest, entry = found.manifest, _listed(found)
-        template = source_of(found.folder) if found.folder else None
-        able = await asyncio.to_thread(abilities, manifest, template)
-        return JSONResponse(
-            {
-                "license": "",
-                "modelfile": f"FROM {found.name}\n",
-                "parameters": "",
-                "template": template or "",
-                "details": entry["details"],
-                "model_info": _info(manifest, found.context),
-                "capabilities": able,
-                "modified_at": entry["modified_at"],
-            }
-        )
+        return JSONResponse(await asyncio.to_thread(_shown, found))
+
+
+def _shown(model: Listed) -> dict[str, Any]:
+    """May run on any thread: it reads the model's files."""
+    manifest, folder, entry = model.manifest, model.folder, _listed(model)
+    template = source_of(folder) if folder else None
+    chosen = show.parameters(folder)
+    return {
+        "license": "",  # not in a compiled folder
+        "modelfile": show.modelfile(entry["name"], template, chosen),
+        "parameters": show.as_lines(chosen),
+        "template": template or "",
+        "details": entry["details"],
+        "model_info": show.model_info(manifest, folder, model.context),
+        "capabilities": abilities(manifest, template, folder),
+        "modified_at": entry["modified_at"],
+    }
 
 
 def _listed(model: Listed) -> dict[str, Any]:
@@ -150,30 +142,24 @@ def _listed(model: Listed) -> dict[str, Any]:
         "modified_at": _time(made),
         "size": _size(manifest),
         "digest": digest(asdict(manifest)) if manifest else "",
-        "details": _details(manifest),
+        "details": _details(model),
     }
 
 
-def _details(manifest: Manifest | None) -> dict[str, Any]:
+def _details(model: Listed) -> dict[str, Any]:
+    manifest = model.manifest
     family = str(manifest.architecture.get("name", "")) if manifest else ""
+    config = manifest.architecture.get("config", {}) if manifest else {}
+    lengths = {"context_length": model.context, "embedding_length": config.get("hidden_size")}
     return {
         "parent_model": "",
         "format": "wherry",
         "family": family,
         "families": [family] if family else [],
-        "parameter_size": "",  # not in a compiled folder
+        "parameter_size": show.in_words(show.parameter_count(model.folder)),
         "quantization_level": manifest.quantization if manifest else "",
+        **{name: length for name, length in lengths.items() if length is not None},
     }
-
-
-def _info(manifest: Manifest | None, context: int | None) -> dict[str, Any]:
-    """Numbers of the architecture, under the names of GGUF."""
-    if manifest is None:
-        return {}
-    kind = str(manifest.architecture.get("name", ""))
-    config: Mapping[str, Any] = manifest.architecture.get("config", {})
-    found = {f"{kind}.{gguf}": config[name] for name, gguf in _INFO.items() if name in config}
-    return {"general.architecture": kind, f"{kind}.context_length": context, **found}
 
 
 def _on_cpu(manifest: Manifest | None) -> bool:

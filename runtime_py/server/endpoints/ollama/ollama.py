@@ -56,12 +56,10 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply
     chat, completion = asked.chat, asked.completion
     if chat and (completion is None or loaded.planner.template):
         made, _ = loaded.chat(chat, caller)
-        made = _within(made, context)
     else:
         assert completion
         made, _ = loaded.completion(completion, caller)
-        limited = completion.max_tokens is not None  # else OpenAI's default is small
-        made = _within(made, context, limited=limited)
+    made = _within(made, context, asked.most)
     reply = Reply(
         asked.name or asked.model,
         chat=isinstance(asked.fields, OllamaChatRequest),
@@ -72,8 +70,13 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply
     return made, reply
 
 
-def _within(made: Plan, context: int, *, limited: bool = True) -> Plan:
-    """A plan whose prompt and output are at most so many tokens together, or as many.
+def _within(made: Plan, context: int, most: int | None) -> Plan:
+    """A plan whose prompt and output are at most so many tokens together, as Ollama has it.
+
+    Args:
+        made: of one prompt, without a limit of its own.
+        context: tokens of both.
+        most: tokens of the output, which may be more than there is room for; None: no limit.
 
     Raises:
         RequestError: its prompt alone is as long.
@@ -87,8 +90,7 @@ def _within(made: Plan, context: int, *, limited: bool = True) -> Plan:
             param="options.num_ctx",
             code="context_length_exceeded",
         )
-    most = min(job.params.max_tokens, room) if limited else room
-    params = replace(job.params, max_tokens=most)
+    params = replace(job.params, max_tokens=room if most is None else min(most, room))
     return replace(made, jobs=[replace(job, params=params)])
 
 

@@ -107,6 +107,7 @@ class Asked:
         chat: what is asked of a model with a chat template; None: it is asked to go on writing.
         completion: what is asked of one without; None: that cannot be.
         context: tokens of prompt and output together; None: the model's.
+        most: tokens of the output; None: as many as there is room for.
         ignored: names of fields that have no effect.
         model_context: known when the model is.
     """
@@ -118,6 +119,7 @@ class Asked:
     chat: ChatRequest | None
     completion: CompletionRequest | None
     context: int | None
+    most: int | None
     ignored: list[str]
     started: float = field(default_factory=time.perf_counter)
     model_context: int | None = None
@@ -183,7 +185,11 @@ def asks_nothing(fields: AnswerFields) -> bool:
 def _asked(
     fields: AnswerFields, chat: ChatRequest | None, completion: CompletionRequest | None
 ) -> Asked:
-    name = fields.asked
+    name, most = fields.asked, None
+    for request in (chat, completion):
+        if request:
+            # Ollama's limit may exceed the context, where one of OpenAI's is refused.
+            most, request.max_tokens = request.max_tokens, None
     return Asked(
         fields=fields,
         model=name,
@@ -192,6 +198,7 @@ def _asked(
         chat=chat,
         completion=completion,
         context=ollama_options.context_of(fields.options or {}),
+        most=most,
         ignored=sorted(n for n, v in (fields.model_extra or {}).items() if v is not None),
     )
 

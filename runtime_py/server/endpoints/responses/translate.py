@@ -35,7 +35,6 @@ def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
         fields |= {name: getattr(request, name) for name in sampling}
         fields |= {
             "stream": request.stream,
-            "max_completion_tokens": request.max_output_tokens,
             "logprobs": request.wants_logprobs or None,
             "top_logprobs": request.top_logprobs,
             "user": request.user,

@@ -136,6 +136,7 @@ class Turn:
         before, new = self.items(request)
         chat = chat_request(request, before + new)
         plan, _ = loaded.chat(chat, caller)
+        plan = plan.at_most(request.max_output_tokens)  # which may exceed the context
         request.note_unused(chat.unused)
         head = _head(request, plan)
         keep = self._keeper(request, before, new)

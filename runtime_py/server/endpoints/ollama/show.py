@@ -1,0 +1,143 @@
+"""What POST /api/show tells of a model: what Ollama tells, so far as a compiled folder knows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact import Manifest
+from wherry.errors import ModelError
+
+from ....load import generation_config
+from ....text.tokenizer import read_json
+
+# Names of GGUF, which Ollama's clients know -> of config.json; the first that is there.
+_INFO = {
+    "embedding_length": ("hidden_size", "n_embd", "d_model"),
+    "block_count": ("num_hidden_layers", "n_layer", "num_layers"),
+    "feed_forward_length": ("intermediate_size", "n_inner"),
+    "attention.head_count": ("num_attention_heads", "n_head"),
+    "attention.head_count_kv": ("num_key_value_heads",),
+    "attention.key_length": ("head_dim",),
+    "attention.value_length": ("head_dim",),
+    "attention.sliding_window": ("sliding_window",),
+    "attention.layer_norm_rms_epsilon": ("rms_norm_eps",),
+    "attention.layer_norm_epsilon": ("layer_norm_epsilon", "layer_norm_eps"),
+    "expert_count": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "expert_used_count": ("num_experts_per_tok",),
+    "rope.freq_base": ("rope_theta",),
+    "vocab_size": ("vocab_size",),
+}
+_TOKENS = ("bos_token_id", "eos_token_id", "padding_token_id", "unknown_token_id")
+_OF_TOKENS = {"padding_token_id": "pad_token_id", "unknown_token_id": "unk_token_id"}
+# Fields of generation_config.json that are a request's defaults here -> Ollama's.
+_PARAMETERS = {
+    "min_p": "min_p",
+    "repetition_penalty": "repeat_penalty",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+}
+_ALWAYS = ("repetition_penalty",)  # whether or not the model's authors would sample
+_COLUMN = 30  # characters, where `ollama show` puts the values
+_LARGE = ((10**12, "T", 1), (10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0))
+
+
+def model_info(
+    manifest: Manifest | None, folder: Path | None, context: int | None
+) -> dict[str, Any]:
+    """Numbers of the architecture, under the names of GGUF."""
+    if manifest is None:
+        return {}
+    kind = str(manifest.architecture.get("name", ""))
+    config: Mapping[str, Any] = manifest.architecture.get("config", {})
+    config = {**(config.get("rope_parameters") or {}), **config}  # where newer files have them
+    found: dict[str, Any] = {"general.architecture": kind, "general.name": manifest.name}
+    if count := parameter_count(folder):
+        found["general.parameter_count"] = count
+    found[f"{kind}.context_length"] = context or manifest.deployment.get("context")
+    for gguf, names in _INFO.items():
+        value = next((config[n] for n in names if config.get(n) is not None), None)
+        if value is not None:
+            found[f"{kind}.{gguf}"] = value
+    if rotated := _rotated(config):
+        found[f"{kind}.rope.dimension_count"] = rotated
+    for gguf in _TOKENS:
+        value = config.get(_OF_TOKENS.get(gguf, gguf))
+        first = value[0] if isinstance(value, list) and value else value
+        if type(first) is int:
+            found[f"tokenizer.ggml.{gguf}"] = first
+    return found
+
+
+def _rotated(config: Mapping[str, Any]) -> int | None:
+    """Elements of a head that RoPE turns; None: the model has none, or they cannot be told."""
+    if "rope_theta" not in config:
+        return None
+    size = config.get("head_dim")
+    if size is None and config.get("hidden_size") and config.get("num_attention_heads"):
+        size = config["hidden_size"] // config["num_attention_heads"]
+    part = config.get("partial_rotary_factor") or 1.0
+    return int(size * part) if size else None
+
+
+def parameter_count(folder: Path | None) -> int | None:
+    """Numbers of the model before quantization; None: its folder is not known, or damaged."""
+    if folder is None:
+        return None
+    index = folder / "tensor-cache.json"
+    try:
+        return _count(index, index.stat().st_mtime_ns)
+    except (OSError, ModelError, LookupError, TypeError, ZeroDivisionError):
+        return None  # whoever loads the model is told
+
+
+@lru_cache(256)  # lists of models are asked for often, and name them all
+def _count(index: Path, _written: int) -> int:
+    weights = read_json(index)["metadata"]
+    count: int = round(weights["ParamBytes"] * 8 / weights["BitsPerParam"])
+    return count
+
+
+def in_words(count: int | None) -> str:
+    """A number as Ollama shows it: 8.0B, 494.03M."""
+    if count is None:
+        return ""
+    for unit, letter, digits in _LARGE:
+        if count >= unit:
+            return f"{count / unit:.{digits}f}{letter}"
+    return str(count)
+
+
+def parameters(folder: Path | None) -> list[tuple[str, str]]:
+    """Defaults of a request, in Ollama's names, each with its value as a Modelfile has it."""
+    if folder is None:
+        return []
+    try:
+        chosen = generation_config.read(folder)
+        ends = read_json(folder / "tokenizer_config.json").get("eos_token")
+    except ModelError:  # whoever loads the model is told
+        return []
+    held = _ALWAYS if chosen.get("do_sample") is False else _PARAMETERS
+    found = [(_PARAMETERS[n], json.dumps(chosen[n])) for n in held if n in chosen]
+    end = ends.get("content") if isinstance(ends, dict) else ends
+    if isinstance(end, str):
+        found.append(("stop", json.dumps(end, ensure_ascii=False)))
+    return sorted(found)
+
+
+def as_lines(found: list[tuple[str, str]]) -> str:
+    """Parameters as `ollama show --parameters` prints them."""
+    return "\n".join(f"{name:<{_COLUMN}} {value}" for name, value in found)
+
+
+def modelfile(name: str, template: str | None, found: list[tuple[str, str]]) -> str:
+    """The model as a Modelfile has it; the template is Jinja, as the model brings it."""
+    lines = [f"FROM {name}"]
+    if template:
+        lines.append(f'TEMPLATE """{template}"""')
+    lines += [f"PARAMETER {parameter} {value}" for parameter, value in found]
+    return "\n".join(lines) + "\n"

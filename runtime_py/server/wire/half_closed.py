@@ -1,0 +1,75 @@
+"""Clients that send no more: those that wait for their answer, and those that are gone.
+
+Both look the same, until something is written: the system of a client that is gone refuses it. So
+something that is no part of an answer is written from time to time: `100 Continue` before it, a
+comment or a space between the chunks of a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import h11
+
+if TYPE_CHECKING:
+    from .http_protocol import HttpProtocol
+
+_SOON = 0.05  # seconds to the second writing: the first is refused in a round trip
+_LATER = 1.0  # seconds between two others; and that a client has where nothing can be written
+_NOTHING = {b"text/event-stream": b":\n\n", b"application/x-ndjson": b" "}  # between two chunks
+
+
+class HalfClosed:
+    """Looks whether a client is there, until its answer is written.
+
+    Args:
+        protocol: of the connection.
+    """
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        self._protocol = protocol
+        self._timer: asyncio.TimerHandle | None = None
+        self.begun = False
+
+    def begin(self) -> None:
+        """The client sends no more; it may be said twice."""
+        if not self.begun:
+            self.begun = True
+            self._write(_SOON)
+
+    def end(self) -> None:
+        """The connection is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _write(self, pause: float) -> None:
+        protocol = self._protocol
+        if protocol.transport.is_closing():
+            return
+        data = b"" if protocol.flow.write_paused else self._nothing()
+        loop = protocol.loop
+        if data is None:
+            self._timer = loop.call_later(_LATER, self._give_up)
+            return
+        if data:
+            protocol.transport.write(data)
+        self._timer = loop.call_later(pause, self._write, _LATER)
+
+    def _give_up(self) -> None:
+        if self._protocol.conn.our_state is h11.SEND_RESPONSE:
+            self._protocol.transport.abort()
+        else:
+            self._write(_LATER)
+
+    def _nothing(self) -> bytes | None:
+        """What changes no answer; None: there is nothing of that kind."""
+        conn = self._protocol.conn
+        if conn.our_state is h11.SEND_BODY:
+            kind = conn.media_type.partition(b";")[0]
+            return conn.send(h11.Data(data=_NOTHING[kind])) if kind in _NOTHING else b""
+        if conn.our_state is not h11.SEND_RESPONSE:
+            return b""
+        if conn.their_http_version == b"1.0":  # which knows no answers before the answer
+            return None
+        return conn.send(h11.InformationalResponse(status_code=100, headers=[]))
