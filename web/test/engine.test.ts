@@ -302,6 +302,15 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
   });
 }
 
+describe("a worker's border", () => {
+  it("says what it cannot be sent", async () => {
+    const engine = await engineOf("behind a worker's border", new ScriptedCore(writes("a")));
+    const request = { messages: MESSAGES, odd: () => undefined };
+    await assert.rejects(engine.chat.completions.create(request), RequestError);
+    await assert.rejects(collect(engine, { odd: () => undefined }), RequestError);
+  });
+});
+
 describe("loading", () => {
   const loading = (all: Files): Promise<unknown> =>
     new MLCEngine({ cache: ModelCache.inMemory() }).load(blobs(all));

@@ -157,6 +157,24 @@ describe("an engine", () => {
   }
 });
 
+describe("a worker that fails", () => {
+  before(() => open(new Map()));
+  after(close);
+
+  for (const kind of ["worker", "shared worker"] as const) {
+    it(`has a reason: a ${kind}`, async () => {
+      const [missing, throws, silent] = [
+        await call("failure", "missing.js", kind),
+        await call("failure", 'throw new Error("boom");', kind),
+        await call("failure", "console.log(1);", kind),
+      ];
+      assert.equal(missing, "WorkerError: The worker did not start: its script cannot be loaded");
+      assert.match(throws, /^WorkerError: The worker did not start: .*boom/);
+      assert.match(silent, /^WorkerError: The worker did not start: it has not answered for 3 s/);
+    });
+  }
+});
+
 describe("an engine in an isolated page", () => {
   const ISOLATION = {
     "Cross-Origin-Opener-Policy": "same-origin",
