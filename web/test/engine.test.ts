@@ -312,6 +312,28 @@ describe("a worker's border", () => {
 });
 
 describe("loading", () => {
+  it("leaves one core of a name, whoever loads it at once, and none when it is disposed of", async () => {
+    const cores: ScriptedCore[] = [];
+    const engine = new MLCEngine({
+      cache: ModelCache.inMemory(),
+      loadCore: async () => {
+        await new Promise((soon) => setTimeout(soon, 5));
+        cores.push(new ScriptedCore(writes("a")));
+        return cores.at(-1) ?? assert.fail();
+      },
+    });
+    const load = (all = files): Promise<unknown> => engine.load(blobs(all), { name: "one" });
+    await Promise.all([load(), load(), load()]);
+    assert.deepEqual(cores.map(({ destroyed }) => destroyed).sort(), [false, true, true]);
+    assert.equal((await engine.models()).length, 1);
+    const late = assert.rejects(load(), AbortedError);
+    await engine.dispose();
+    await late;
+    await assert.rejects(load(folder({ shards: [100], tokenizer: {} })), ModelError);
+    assert.ok(cores.every(({ destroyed }) => destroyed));
+    assert.equal(cores.length, 5);
+  });
+
   const loading = (all: Files): Promise<unknown> =>
     new MLCEngine({ cache: ModelCache.inMemory() }).load(blobs(all));
 

@@ -28,7 +28,7 @@ export type Call =
   | {
       readonly call: "load";
       readonly source: ModelSource;
-      readonly options: Pick<LoadOptions, "name" | "limits">;
+      readonly options: Pick<LoadOptions, "name" | "limits" | "mustKeep">;
     }
   | { readonly call: "models" }
   | { readonly call: "stats"; readonly model: string | undefined }

@@ -124,6 +124,18 @@ for (const store of ["opfs", "cache"] as const) {
       assert.deepEqual(offsets(), [0, CHUNK]);
     });
 
+    it("is fetched once by two pages", async () => {
+      const first = page;
+      page = await context.newPage();
+      await show();
+      const both = [fetched()];
+      page = first;
+      both.push(fetched());
+      const whole = { store, wrong: [] };
+      assert.deepEqual(await Promise.all(both), [whole, whole]);
+      assert.deepEqual(offsets(), [0]);
+    });
+
     it("needs the network once; what the disk has damaged is fetched again; is removed", async () => {
       await fetched();
       server.asked.length = 0;
