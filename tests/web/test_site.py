@@ -12,6 +12,7 @@ from wherry.errors import ArtifactError, ToolchainError, UsageError
 from wherry.web import server, site
 
 from ..support import artifacts
+from . import package
 
 WEBGPU = {"kind": "webgpu", "name": "webgpu"}
 
@@ -143,6 +144,21 @@ def test_a_site_is_not_mixed_with_other_files(tmp_path):
         site.check_new(tmp_path)
     (tmp_path / "models.json").write_text(json.dumps({}))
     site.check_new(tmp_path)  # written before: its models are found made
+
+
+@pytest.mark.parametrize("script", ["bundle_page.js", "bundle_notebook.js"])
+def test_what_is_made_again_keeps_its_models(script, tmp_path):
+    package.need_packages()
+    place, wheel = tmp_path / "made", tmp_path / "a.whl"
+    (place / "models" / "demo").mkdir(parents=True)
+    kept = [place / "models.json", place / "models" / "demo" / "wherry.json"]
+    for path in (*kept, wheel, place / "part-old.js"):
+        path.write_text("{}")
+    given = [str(wheel)] if script == "bundle_notebook.js" else []
+    package.run("node", f"scripts/{script}", *given, str(place))
+    assert all(path.is_file() for path in kept)
+    assert (place / "index.html").is_file()
+    assert not (place / "part-old.js").exists()
 
 
 def test_without_the_page_it_says_what_to_type(folders, monkeypatch, tmp_path):

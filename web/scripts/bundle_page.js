@@ -1,8 +1,10 @@
 // The demo page, bundled: everything that a web server has to have but the models.
 //   node scripts/bundle_page.js DIR
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { copyFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+
+import { emptied } from "./emptied.js";
 
 const [, , out] = process.argv;
 if (out === undefined) {
@@ -10,8 +12,7 @@ if (out === undefined) {
   process.exit(2);
 }
 const demo = new URL("../demo/", import.meta.url);
-await rm(out, { recursive: true, force: true });
-await mkdir(out, { recursive: true });
+await emptied(out);
 await build({
   entryPoints: { page: "main.ts", worker: "worker.ts" },
   absWorkingDir: fileURLToPath(demo),
