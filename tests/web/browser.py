@@ -30,17 +30,20 @@ _PAGE = (
 )
 
 
-def answer_of(folders: Mapping[str, Path], given: Any, seconds: float) -> dict[str, Any]:
+def answer_of(
+    folders: Mapping[str, Path], given: Any, seconds: float, page: bytes = _PAGE
+) -> dict[str, Any]:
     """Open the page in a browser of its own, and wait for what it posts.
 
     Args:
         folders: what "/NAME/..." is served from, by name.
         given: /given.json.
         seconds: to wait at most.
+        page: what "/" is.
     """
     assert CHROMIUM
     results: Queue[dict[str, Any]] = Queue()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(folders, given, results))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(folders, given, results, page))
     Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="wherry-chromium-") as profile:
         log = Path(profile, "log")
@@ -64,13 +67,13 @@ def answer_of(folders: Mapping[str, Path], given: Any, seconds: float) -> dict[s
 
 
 def _handler(
-    folders: Mapping[str, Path], given: Any, results: Queue[dict[str, Any]]
+    folders: Mapping[str, Path], given: Any, results: Queue[dict[str, Any]], page: bytes
 ) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             _, name, *rest = self.path.split("/")
             if self.path == "/":
-                return self._send(_PAGE, "text/html")
+                return self._send(page, "text/html")
             if name == "given.json":
                 return self._send(json.dumps(given).encode(), "application/json")
             path = folders[name].joinpath(*rest) if name in folders else None

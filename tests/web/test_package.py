@@ -78,7 +78,7 @@ def installed(compiled, tmp_path):
     modules = tmp_path / "node_modules"
     modules.mkdir()
     (tmp_path / "package").rename(modules / "wherry")
-    for name in ("@huggingface", "@mlc-ai", "hash-wasm", "@types", "@webgpu"):
+    for name in ("@huggingface", "hash-wasm", "@types", "@webgpu"):
         (modules / name).symlink_to(WEB / "node_modules" / name)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     return tmp_path
@@ -87,7 +87,7 @@ def installed(compiled, tmp_path):
 def test_what_npm_packs_runs_the_readme(installed, place):
     code = re.findall(r"```ts\n(.*?)```", (WEB / "README.md").read_text(), re.DOTALL)
     files = {f.relative_to(installed).as_posix() for f in installed.rglob("wherry/**/*")}
-    assert "node_modules/wherry/dist/index.d.ts" in files
+    assert {f"node_modules/wherry/{name}" for name in ("dist/index.d.ts", "LICENSE")} <= files
     assert not [f for f in files if "/test/" in f or f.endswith("tsconfig.json")]
     (example,) = [text for text in code if "engine.load(" in text]
     assert len(example.splitlines()) <= 10
@@ -97,6 +97,8 @@ def test_what_npm_packs_runs_the_readme(installed, place):
     types = ("--types", "@webgpu/types", "--noEmitOnError", "--rewriteRelativeImportExtensions")
     sources = [f"example{number}.ts" for number in range(len(code))]
     run(tool("tsc"), *options, *types, *sources, cwd=installed)
+    bundling = ("--bundle", "--splitting", "--format=esm", "--outdir=bundled")
+    run(tool("esbuild"), f"example{code.index(example)}.js", *bundling, cwd=installed)
     with served(place) as url:
         script = installed / f"example{code.index(example)}.js"
         script.write_text(script.read_text().replace("https://example.org/", url))

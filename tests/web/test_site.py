@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from wherry.errors import ArtifactError, ToolchainError, UsageError
 from wherry.web import server, site
 
 from ..support import artifacts
+from . import package
 
 WEBGPU = {"kind": "webgpu", "name": "webgpu"}
 
@@ -71,6 +73,50 @@ def test_headers_types_and_ranges(folders, page):
     assert web.get("/models/b/model.wasm").headers["content-type"] == "application/wasm"
 
 
+def test_what_gets_smaller_is_sent_compressed(folders, page):
+    folder = folders / "b"
+    text = b'{"words": [' + b"1, " * 3000 + b"1]}"
+    (folder / "tokenizer.json").write_bytes(text)
+    web, place = client(folder), "/models/b/"
+
+    def get(name, **headers):
+        with web.stream("GET", place + name, headers=headers) as answer:
+            return answer, b"".join(answer.iter_raw())
+
+    small, raw = get("tokenizer.json", **{"accept-encoding": "br, gzip;q=0.5"})
+    assert small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(raw) == text
+    assert int(small.headers["content-length"]) == len(raw) < len(text) / 10
+    plain, raw = get("tokenizer.json", **{"accept-encoding": "gzip;q=0, *;q=0"})
+    assert "content-encoding" not in plain.headers
+    assert raw == text
+    tags = {answer.headers["etag"] for answer in (small, plain)}
+    assert len(tags) == 2
+    for answer in (small, plain):
+        assert answer.headers["vary"] == "Accept-Encoding"
+        assert answer.headers["content-type"] == "application/json"
+        accepted = answer.headers.get("content-encoding", "identity")
+        again, raw = get(
+            "tokenizer.json",
+            **{"accept-encoding": accepted, "if-none-match": answer.headers["etag"]},
+        )
+        assert (again.status_code, raw) == (304, b"")
+        assert again.headers["vary"] == "Accept-Encoding"
+    # Offsets are those of the file, whatever has been sent before.
+    cut = {"accept-encoding": "gzip", "range": "bytes=9000-"}
+    part, raw = get("tokenizer.json", **cut)
+    assert (part.status_code, raw) == (206, text[9000:])
+    assert "content-encoding" not in part.headers
+    other, raw = get("tokenizer.json", **cut, **{"if-range": small.headers["etag"]})
+    assert (other.status_code, raw) == (200, text)
+    weights, _ = get("params_shard_0.bin", **{"accept-encoding": "gzip"})
+    assert not {"content-encoding", "vary"} & set(weights.headers)
+    (folder / "tokenizer.json").write_bytes(text.replace(b"1", b"2"))
+    changed, raw = get("tokenizer.json", **{"accept-encoding": "gzip"})
+    assert gzip.decompress(raw) == text.replace(b"1", b"2")
+    assert changed.headers["etag"] not in tags
+
+
 def test_a_site_is_served_as_it_is(folders, tmp_path, page):
     made = tmp_path / "site"
     made.mkdir()
@@ -98,6 +144,21 @@ def test_a_site_is_not_mixed_with_other_files(tmp_path):
         site.check_new(tmp_path)
     (tmp_path / "models.json").write_text(json.dumps({}))
     site.check_new(tmp_path)  # written before: its models are found made
+
+
+@pytest.mark.parametrize("script", ["bundle_page.js", "bundle_notebook.js"])
+def test_what_is_made_again_keeps_its_models(script, tmp_path):
+    package.need_packages()
+    place, wheel = tmp_path / "made", tmp_path / "a.whl"
+    (place / "models" / "demo").mkdir(parents=True)
+    kept = [place / "models.json", place / "models" / "demo" / "wherry.json"]
+    for path in (*kept, wheel, place / "part-old.js"):
+        path.write_text("{}")
+    given = [str(wheel)] if script == "bundle_notebook.js" else []
+    package.run("node", f"scripts/{script}", *given, str(place))
+    assert all(path.is_file() for path in kept)
+    assert (place / "index.html").is_file()
+    assert not (place / "part-old.js").exists()
 
 
 def test_without_the_page_it_says_what_to_type(folders, monkeypatch, tmp_path):

@@ -2,6 +2,8 @@
 //   node scripts/bundle_harness.js DIR
 import { build } from "esbuild";
 
+import { grammarLibrary } from "./grammar_library.js";
+
 const [, , out] = process.argv;
 if (out === undefined) {
   console.error("usage: node scripts/bundle_harness.js DIR");
@@ -11,7 +13,7 @@ await build({
   entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
   outdir: out,
   bundle: true, // no further files: a service worker cannot load any while it runs
-  external: ["module", "url"], // of Node: where the grammars' library runs there
+  plugins: [grammarLibrary],
   format: "esm",
   target: "es2022",
   logLevel: "warning",

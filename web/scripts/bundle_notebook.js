@@ -1,9 +1,11 @@
 // The notebook page, whole: everything that a web server has to have but the models.
 //   node scripts/bundle_notebook.js WHEEL DIR
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+
+import { emptied } from "./emptied.js";
 
 const [, , wheel, out] = process.argv;
 if (out === undefined) {
@@ -12,7 +14,7 @@ if (out === undefined) {
 }
 const notebook = fileURLToPath(new URL("../notebook/", import.meta.url));
 const pyodide = fileURLToPath(new URL("../node_modules/pyodide/", import.meta.url));
-await rm(out, { recursive: true, force: true });
+await emptied(out);
 await mkdir(join(out, "pyodide"), { recursive: true });
 await build({
   entryPoints: { notebook: join(notebook, "notebook.ts"), kernel: join(notebook, "kernel.ts") },

@@ -1,9 +1,11 @@
 // The demo page, bundled: everything that a web server has to have but the models.
 //   node scripts/bundle_page.js DIR
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { copyFile, readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+
+import { emptied, KEPT } from "./emptied.js";
 
 const [, , out] = process.argv;
 if (out === undefined) {
@@ -11,8 +13,7 @@ if (out === undefined) {
   process.exit(2);
 }
 const demo = new URL("../demo/", import.meta.url);
-await rm(out, { recursive: true, force: true });
-await mkdir(out, { recursive: true });
+await emptied(out);
 await build({
   entryPoints: { page: "main.ts", worker: "worker.ts" },
   absWorkingDir: fileURLToPath(demo),
@@ -32,7 +33,7 @@ for (const name of ["index.html", "page.css", "icon.svg"]) {
 }
 
 // The page's service worker keeps all of these; another page is another list of hashes.
-const files = (await readdir(out)).sort();
+const files = (await readdir(out)).filter((name) => !KEPT.has(name)).sort();
 const contents = await Promise.all(files.map((name) => readFile(`${out}/${name}`)));
 const hash = createHash("sha256");
 for (const content of contents) hash.update(createHash("sha256").update(content).digest());

@@ -12,7 +12,7 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const loadedApart = {
   name: "loaded-apart",
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^@mlc-ai\/web-xgrammar$/ }, ({ path }) => ({ path, namespace: "apart" }));
+    onResolve({ filter: /standalone\/grammar\.js$/ }, ({ path }) => ({ path, namespace: "apart" }));
     onLoad({ filter: /.*/, namespace: "apart" }, () => ({ contents: "export {};" }));
   },
 };

@@ -4,6 +4,8 @@
 import { rm } from "node:fs/promises";
 import { build } from "esbuild";
 
+import { grammarLibrary } from "./grammar_library.js";
+
 const [, , name] = process.argv;
 const compiled = `build/test/${name}.test.js`;
 await build({
@@ -12,13 +14,7 @@ await build({
   bundle: true,
   platform: "node",
   format: "esm",
-  banner: {
-    js: `import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
-const require = createRequire(import.meta.url);
-const __filename = fileURLToPath(import.meta.url);
-const __dirname = fileURLToPath(new URL(".", import.meta.url));`,
-  },
+  plugins: [grammarLibrary],
   logLevel: "error",
 });
 await rm(compiled);

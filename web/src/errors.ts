@@ -3,18 +3,23 @@
  * the same over versions and over the border of a worker.
  */
 
+/** The `name` of each kind, written out: minifiers make the names of classes short. */
+const NAMES = {
+  aborted: "AbortError", // what callers of fetch look for
+  damaged_file: "DamagedFileError",
+  device_lost: "DeviceLostError",
+  download_failed: "DownloadError",
+  incompatible_model: "ModelError",
+  internal: "WherryError",
+  invalid_request: "RequestError",
+  missing_feature: "MissingFeatureError",
+  out_of_memory: "OutOfMemoryError",
+  quota_exceeded: "QuotaError",
+  worker_failed: "WorkerError",
+} as const;
+
 /** The kinds of errors. */
-export type ErrorCode =
-  | "aborted"
-  | "damaged_file"
-  | "device_lost"
-  | "download_failed"
-  | "incompatible_model"
-  | "internal"
-  | "invalid_request"
-  | "missing_feature"
-  | "out_of_memory"
-  | "quota_exceeded";
+export type ErrorCode = keyof typeof NAMES;
 
 /** Base of all errors of this package. */
 export class WherryError extends Error {
@@ -22,7 +27,7 @@ export class WherryError extends Error {
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = new.target.name;
+    this.name = NAMES[code];
     this.code = code;
   }
 }
@@ -31,7 +36,6 @@ export class WherryError extends Error {
 export class AbortedError extends WherryError {
   constructor(message = "The request was aborted.", options?: ErrorOptions) {
     super("aborted", message, options);
-    this.name = "AbortError"; // what callers of fetch look for
   }
 }
 
@@ -123,6 +127,13 @@ export class RequestError extends WherryError {
   constructor(message: string, options?: ErrorOptions & { param?: string }) {
     super("invalid_request", message, options);
     this.param = options?.param;
+  }
+}
+
+/** The worker with the engine did not start, or a message to or from it could not be read. */
+export class WorkerError extends WherryError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("worker_failed", message, options);
   }
 }
 

@@ -4,6 +4,7 @@ interface Platform {
     readonly storage?: StorageManager;
     readonly gpu?: GPU;
     readonly hardwareConcurrency?: number;
+    readonly locks?: LockManager;
   };
   readonly caches?: CacheStorage;
   readonly FileSystemFileHandle?: typeof FileSystemFileHandle;

@@ -12,16 +12,14 @@ import {
   type Completion,
   DeviceLostError,
   type Engine,
-  MissingFeatureError,
   MLCEngine,
   ModelCache,
-  ModelError,
   RequestError,
 } from "../src/index.js";
 import { Tokenizer } from "../src/text/tokenizer.js";
 import type { TokenizerJson } from "../src/text/tokenizer_json.js";
 import { connect, serve } from "../src/worker.js";
-import { type Files, folder, FolderServer } from "./model_folder.js";
+import { type Files, folder } from "./model_folder.js";
 import { type Script, ScriptedCore } from "./scripted_core.js";
 
 const files = folder({ shards: [100] });
@@ -257,6 +255,16 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
         [{ messages: MESSAGES, logit_bias: { "9999": 1 } }, "logit_bias"],
         [{ messages: MESSAGES, top_logprobs: 2 }, "top_logprobs"],
         [{ messages: MESSAGES, model: "other" }, "model"],
+        [{ messages: MESSAGES, temprature: 1 }, "temprature"],
+        [{ messages: MESSAGES, prompt: "a" }, "prompt"],
+        [{ messages: MESSAGES, seed: 1.5 }, "seed"],
+        [{ messages: MESSAGES, seed: 2 ** 65 }, "seed"],
+        [{ messages: MESSAGES, seed: "5" }, "seed"],
+        [{ messages: MESSAGES, stop: 5 }, "stop"],
+        [{ messages: MESSAGES, stop: [5] }, "stop"],
+        [{ messages: MESSAGES, response_format: { type: "json_schema" } }, "response_format"],
+        [{ messages: MESSAGES, response_format: "json" }, "response_format"],
+        [{ messages: MESSAGES, tools: "x" }, "tools"],
         [{ messages: MESSAGES, tools: [{ type: "function" }] }, "tools"],
         [{ messages: MESSAGES, tools: [TOOL, TOOL] }, "tools"],
         [{ messages: MESSAGES, tool_choice: "required" }, "tool_choice"],
@@ -275,6 +283,53 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
           return true;
         });
       }
+    });
+
+    it("names what a misspelt field may be, and leaves alone what has no effect", async () => {
+      const engine = await engineOf(kind, new ScriptedCore(writes("a")));
+      const asked = (extra: object): Promise<unknown> =>
+        engine.chat.completions.create({ messages: MESSAGES, ...extra });
+      await assert.rejects(
+        asked({ temprature: 0 }),
+        /no field temprature here\. Is it temperature\?/,
+      );
+      await assert.rejects(asked({ xtc_probability: 1 }), /Fields are cache_salt, .*top_p/);
+      await asked({ user: "me", metadata: {}, store: true, temprature: null });
+    });
+
+    it("leaves out the oldest turns where the context is full, and says how many messages", async () => {
+      const core = new ScriptedCore(writes("a"));
+      const engine = await engineOf(kind, core);
+      const user = (k: number): object => ({
+        role: "user",
+        content: `${k} ` + "the cat ".repeat(20),
+      });
+      const turns = Array.from({ length: 8 }, (_, k) => [
+        user(k),
+        { role: "assistant", content: "a" },
+      ]);
+      const messages = [{ role: "system", content: "be" }, ...turns.flat(), user(8)];
+      const request = { messages: messages as unknown as typeof MESSAGES, max_tokens: 40 };
+      await assert.rejects(engine.chat.completions.create(request), /truncation: "auto"/);
+      const held = { ...request, truncation: "auto" as const };
+      const whole = await engine.chat.completions.create(held);
+      const dropped = whole.dropped_messages ?? 0;
+      const prompt = (from: number): number[] => {
+        const all = [messages[0], ...messages.slice(1 + from)] as typeof MESSAGES;
+        const text = all.map(({ role, content }) => `<|${role}|>${content}`).join("");
+        return tokenizer.encode(`${text}<|assistant|>`, { addSpecialTokens: false });
+      };
+      assert.ok(dropped > 0 && dropped % 2 === 0);
+      assert.ok(prompt(dropped - 2).length + 40 > 512 && prompt(dropped).length + 40 <= 512);
+      assert.deepEqual(core.added[0]?.prompt, prompt(dropped));
+      const [first, ...rest] = await collect(engine, held);
+      assert.equal(first?.dropped_messages, dropped);
+      assert.ok(rest.every((chunk) => !("dropped_messages" in chunk)));
+      const short = await engine.chat.completions.create({
+        messages: MESSAGES,
+        truncation: "auto",
+      });
+      assert.ok(!("dropped_messages" in short));
     });
 
     it("tells of a lost device, then and afterwards", async () => {
@@ -302,38 +357,12 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
   });
 }
 
-describe("loading", () => {
-  const loading = (all: Files): Promise<unknown> =>
-    new MLCEngine({ cache: ModelCache.inMemory() }).load(blobs(all));
-
-  it("names what the GPU lacks", async () => {
-    const webgpu = { name: "webgpu", device_features: ["shader-f16"] };
-    await assert.rejects(loading(folder({ target: webgpu, shards: [] })), (error) => {
-      assert.ok(error instanceof MissingFeatureError);
-      assert.deepEqual(error.features, ["webgpu"]);
-      return true;
-    });
-  });
-
-  it("refuses models of other targets", async () => {
-    for (const [name, words] of [
-      ["cuda", /compiled for cuda, which no browser runs\. For browsers: wherry compile/],
-      ["webgpu:web-llm", /compiled for @mlc-ai\/web-llm, which loads it\. For this engine: wherry/],
-    ] as const) {
-      await assert.rejects(loading(folder({ target: { name }, shards: [] })), (error) => {
-        assert.ok(error instanceof ModelError);
-        assert.match(error.message, words);
-        return true;
-      });
-    }
-    const server = await FolderServer.start(folder({ target: { name: "cuda" } }));
-    opened.push({ close: () => server.stop() });
-    const engine = new MLCEngine({ cache: ModelCache.inMemory() });
-    await assert.rejects(engine.load(server.url), ModelError);
-    assert.deepEqual(
-      server.asked.map(({ name }) => name),
-      ["wherry.json"], // no weights
-    );
+describe("a worker's border", () => {
+  it("says what it cannot be sent", async () => {
+    const engine = await engineOf("behind a worker's border", new ScriptedCore(writes("a")));
+    const request = { messages: MESSAGES, odd: () => undefined };
+    await assert.rejects(engine.chat.completions.create(request), RequestError);
+    await assert.rejects(collect(engine, { odd: () => undefined }), RequestError);
   });
 });
 

@@ -1,19 +1,21 @@
-/** Outputs that are held to schemas and grammars. Runs bundled: see src/grammar/xgrammar.ts. */
+/** Outputs that are held to schemas and grammars. Runs bundled: see scripts/grammar_library.js. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 
 import { callsTag } from "../src/grammar/calls_tag.js";
 import { numberRange } from "../src/grammar/number_ranges.js";
 import { unenforcedIn } from "../src/grammar/schema_audit.js";
 import { schemaGrammar } from "../src/grammar/schema_grammar.js";
 import { largeSchema } from "../src/grammar/size_limits.js";
-import { xgrammar } from "../src/grammar/xgrammar.js";
+import { loadXgrammar, xgrammar } from "../src/grammar/xgrammar.js";
 import type { ResponseFormat } from "../src/request/types.js";
 import { CLOSING, opening } from "../src/tools/written_calls.js";
 import { type ChatCompletion, MLCEngine, ModelCache, RequestError } from "../src/index.js";
 import { folder } from "./model_folder.js";
 import { ScriptedCore, type Script } from "./scripted_core.js";
+
+before(loadXgrammar);
 
 const MESSAGES = [{ role: "user" as const, content: "the cat" }];
 

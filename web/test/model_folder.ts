@@ -32,12 +32,13 @@ export function folder({
   memory = {},
   shards = [9_500_000, 1000],
   seed = 1,
+  tokenizer = TOKENIZER,
 } = {}): Files {
   const random = new Random(seed);
   const files: Files = new Map([
     ["model.wasm", random.bytes(2000)],
     ["tensor-cache.json", text({ records: [] })],
-    ["tokenizer.json", text(TOKENIZER)],
+    ["tokenizer.json", text(tokenizer)],
     ["tokenizer_config.json", text({ eos_token: "</s>", chat_template: TEMPLATE })],
     ["generation_config.json", text({ temperature: 0.5 })],
     ...shards.map((size, k) => [`params_shard_${k}.bin`, block(random, size)] as const),

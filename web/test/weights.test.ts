@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 
+import { openSource } from "../src/engine/open_source.js";
 import { DamagedFileError, DownloadError, ModelError, QuotaError } from "../src/errors.js";
 import {
   type CachedFolderOptions,
@@ -13,7 +14,8 @@ import { CHUNK } from "../src/weights/kept_file.js";
 import { MemoryStore } from "../src/weights/memory_store.js";
 import { keptModels, removeKept } from "../src/weights/model_records.js";
 import { openPicked } from "../src/weights/picked_folder.js";
-import { folder, FolderServer } from "./model_folder.js";
+import { quotaExceeded } from "../src/weights/quota.js";
+import { type Files, folder, FolderServer } from "./model_folder.js";
 
 const SHARD = "params_shard_0.bin";
 const LENGTH = 9_500_000;
@@ -65,6 +67,24 @@ describe("a folder on a server", () => {
     server.stop();
     const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
     await assertWhole(await open({ fetch: offline }));
+  });
+
+  it("opens without a network also after variants that were skipped", async () => {
+    const gpu = folder({ target: { name: "webgpu" }, shards: [100] });
+    const prefixed = (prefix: string, all: Files): Files =>
+      new Map([...all].map(([name, bytes]) => [prefix + name, bytes]));
+    server.files = new Map([...prefixed("gpu/", gpu), ...prefixed("cpu/", files)]);
+    const urls = [`${server.url}gpu/`, `${server.url}cpu/`];
+    await openSource(urls, undefined, { store });
+    assert.deepEqual(
+      (await keptModels(store)).map(({ url }) => url),
+      urls.slice(1),
+    );
+    server.stop();
+    const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
+    await assertWhole(await openSource(urls, undefined, { store, fetch: offline }));
+    await removeKept(store, urls[1] ?? "");
+    assert.deepEqual(await store.names("blobs"), []);
   });
 
   it("goes on where a download was cut", async () => {
@@ -139,7 +159,7 @@ describe("a folder on a server", () => {
     const storage = { estimate: () => Promise.resolve({ usage: 900, quota: 1_000_900 }) };
     Object.defineProperty(globalThis, "navigator", { value: { storage }, configurable: true });
     try {
-      await assert.rejects(open(), (error: QuotaError) => {
+      await assert.rejects(open({ mustKeep: true }), (error: QuotaError) => {
         assert.ok(error instanceof QuotaError);
         assert.equal(error.available, 1_000_000);
         assert.ok((error.missing ?? 0) > LENGTH - 1_000_000);
@@ -150,6 +170,44 @@ describe("a folder on a server", () => {
         server.asked.map(({ name }) => name),
         ["wherry.json"],
       );
+      const made = await open();
+      await assertWhole(made);
+      assert.equal(made.kept, false);
+      assert.deepEqual(await store.names("blobs"), []);
+    } finally {
+      Reflect.deleteProperty(globalThis, "navigator");
+    }
+  });
+
+  it("is read from memory where the browser stops keeping, or keeps nothing", async () => {
+    const full = new DOMException("full", "QuotaExceededError");
+    const room = { estimate: () => Promise.resolve({ usage: 0, quota: 10 ** 12 }) };
+    Object.defineProperty(globalThis, "navigator", {
+      value: { storage: room },
+      configurable: true,
+    });
+    try {
+      for (const most of [0, 2]) {
+        const small = new MemoryStore();
+        let left = most;
+        const put = small.put.bind(small);
+        small.put = async (name, value) => {
+          left -= 1;
+          if (left < 0) throw await quotaExceeded(full, value.byteLength);
+          await put(name, value);
+        };
+        Object.defineProperty(small, "shared", { value: true });
+        const made = await open({ store: small });
+        await assertWhole(made);
+        assert.equal(made.kept, false);
+        await assert.rejects(open({ store: small, mustKeep: true }), (error: QuotaError) => {
+          assert.match(
+            error.message,
+            /to be kept, more than this browser or the disk takes\. Remove/,
+          );
+          return error.missing === undefined;
+        });
+      }
     } finally {
       Reflect.deleteProperty(globalThis, "navigator");
     }

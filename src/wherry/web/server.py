@@ -1,24 +1,28 @@
 """Serves a site on this machine, with the headers that a page needs for threads in wasm.
 
-Files are sent as they are: with ranges, so that a cut download goes on, and nothing is kept by the
-browser beyond what the page itself keeps.
+With ranges, so that a cut download goes on; nothing is kept by the browser beyond what the page
+itself keeps. What gets smaller by it is sent gzipped, weights as they are.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wherry.errors import UsageError
@@ -36,6 +40,8 @@ _TYPES = {
     ".bin": "application/octet-stream",
     ".jinja": "text/plain; charset=utf-8",
 }
+_COMPRESSED = _TYPES.keys() - {".bin"}
+_LEAST = 1024  # bytes; less is not worth the work
 _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",  # with the next one: shared memory
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -48,12 +54,51 @@ _HEADERS = {
 class _Files(StaticFiles):
     """A folder's files, with the types of `_TYPES`."""
 
-    def file_response(self, full_path: Any, *args: Any, **kwargs: Any) -> Response:
-        """A file."""
-        response = super().file_response(full_path, *args, **kwargs)
-        if known := _TYPES.get(Path(full_path).suffix):
+    def file_response(
+        self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """A file: as it is where a part is asked for, whose offsets are the file's."""
+        kind = Path(full_path).suffix
+        asked = Headers(scope=scope)
+        response: Response = FileResponse(full_path, status_code, stat_result=stat_result)
+        if known := _TYPES.get(kind):
             response.headers["content-type"] = known
+        if kind in _COMPRESSED and stat_result.st_size >= _LEAST:
+            response.headers["vary"] = "Accept-Encoding"
+            if _takes_gzip(asked.get("accept-encoding", "")) and "range" not in asked:
+                response = _Gzipped(Path(full_path), stat_result, response)
+        if self.is_not_modified(response.headers, asked):
+            return NotModifiedResponse(response.headers)
         return response
+
+
+class _Gzipped(Response):
+    """A file in gzip, instead of as it is."""
+
+    def __init__(self, path: Path, state: os.stat_result, plain: Response) -> None:
+        super().__init__(status_code=plain.status_code, headers=dict(plain.headers))
+        self._file = (path, state.st_mtime_ns, state.st_size)
+        self.headers["content-encoding"] = "gzip"
+        self.headers["etag"] = plain.headers["etag"][:-1] + '-gzip"'  # other bytes, another tag
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.body = await run_in_threadpool(_gzipped, *self._file)
+        self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
+@lru_cache(maxsize=64)
+def _gzipped(path: Path, _modified: int, _size: int) -> bytes:
+    return gzip.compress(path.read_bytes(), 6, mtime=0)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """What an Accept-Encoding says (RFC 9110, 12.5.3)."""
+    for one in accepted.lower().split(","):
+        name, *options = (part.strip() for part in one.split(";"))
+        if name == "gzip":
+            return not any(option.replace(" ", "").rstrip("0.") == "q=" for option in options)
+    return False
 
 
 class _Headers:

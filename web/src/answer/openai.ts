@@ -46,12 +46,13 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
   let named = false; // see AskedTools
   const readers: CallReader[] = []; // of the choices, where there are tools
   return {
-    opening: ({ plan: { params, tools } }) =>
+    opening: ({ plan: { params, tools, dropped } }) =>
       params.map((_, index) => {
         if (tools) readers.push(new CallReader(tools.several));
         named = tools?.named ?? false;
         const delta = { role: "assistant" as const, ...(!tools && { content: "" }) };
-        return chunk([{ index, delta, finish_reason: null }]);
+        const first = chunk([{ index, delta, finish_reason: null }]);
+        return dropped > 0 && index === 0 ? { ...first, dropped_messages: dropped } : first;
       }),
     chunks({ index, text, logprobs, finish }) {
       const reader = readers[index];
@@ -69,6 +70,7 @@ export function chatReply(model: string): Reply<ChatCompletion, ChatCompletionCh
     whole: (deltas, { plan, usage, timings }) => ({
       ...shared,
       object: "chat.completion",
+      ...(plan.dropped > 0 && { dropped_messages: plan.dropped }),
       choices: deltas.map(({ index, text, logprobs, finish }) => {
         const { tools } = plan;
         const read = tools ? new CallReader(tools.several).push(text, true) : { text, calls: [] };

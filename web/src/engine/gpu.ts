@@ -40,10 +40,12 @@ export function missingError(features: readonly string[]): MissingFeatureError {
   const what = names.includes("webgpu")
     ? "This browser has no WebGPU, or no GPU for it"
     : `This GPU lacks ${names.join(", ")}`;
+  // 16-bit floats are what models are compiled with, not what they need.
+  const how = names.every((name) => name === "shader-f16") ? "webgpu -q q4f32_1" : "wasm";
   return new MissingFeatureError(
     names,
     `${what}, which the model was compiled for. Compile a variant that runs without: ` +
-      "wherry compile MODEL --target wasm",
+      `wherry compile MODEL --target ${how}`,
   );
 }
 

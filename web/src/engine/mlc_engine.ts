@@ -44,6 +44,7 @@ export class MLCEngine implements Engine {
   readonly completions: Endpoint<CompletionRequest, Completion, Completion>;
   readonly #options: EngineOptions;
   readonly #models = new Map<string, LoadedModel>();
+  #disposals = 0;
 
   constructor(options: EngineOptions = {}) {
     this.#options = options;
@@ -55,10 +56,12 @@ export class MLCEngine implements Engine {
   async load(source: ModelSource, options: LoadOptions = {}): Promise<ModelInfo> {
     const { signal, progress } = options;
     throwIfAborted(signal);
+    const disposals = this.#disposals;
     const adapter = await requestAdapter();
     const cache = this.#options.cache ?? (await ModelCache.open());
     const folder = await openSource(source, adapter, {
       store: cache.store,
+      ...(options.mustKeep !== undefined && { mustKeep: options.mustKeep }),
       signal,
       ...(this.#options.fetch ? { fetch: this.#options.fetch } : {}),
       progress: (done, total) => progress?.({ phase: "download", done, total }),
@@ -66,6 +69,12 @@ export class MLCEngine implements Engine {
     const name = options.name ?? folder.manifest.name;
     if (this.#models.has(name)) await this.unload(name);
     const model = await this.#loaded(name, folder, adapter, options);
+    while (this.#models.has(name)) await this.unload(name); // loaded meanwhile by another call
+    if (this.#disposals > disposals) {
+      const gone = new AbortedError("The engine was disposed of while the model was loaded.");
+      await model.runner.close(gone);
+      throw gone;
+    }
     this.#models.set(name, model);
     return model.info;
   }
@@ -90,6 +99,7 @@ export class MLCEngine implements Engine {
 
   /** {@inheritDoc Engine.dispose} */
   async dispose(): Promise<void> {
+    this.#disposals += 1;
     await Promise.all([...this.#models.keys()].map((name) => this.unload(name)));
   }
 
@@ -117,7 +127,10 @@ export class MLCEngine implements Engine {
       throwIfAborted(signal);
       throw ofCore(error);
     }
-    const text = await modelText(folder, core.metadata);
+    const text = await modelText(folder, core.metadata).catch((error: unknown) => {
+      core.destroy();
+      throw error;
+    });
     const info = {
       name,
       source: folder.source,
@@ -126,6 +139,7 @@ export class MLCEngine implements Engine {
       context: text.context,
       quantization: manifest.quantization,
       weightBytes: manifest.memory.weights ?? 0,
+      kept: folder.kept,
       chats: text.template !== undefined,
     };
     return { info, text, runner: new ModelRunner(core) };

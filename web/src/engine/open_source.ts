@@ -1,4 +1,9 @@
-import { findManifest, openCached, type CachedFolderOptions } from "../weights/cached_folder.js";
+import {
+  type CachedFolderOptions,
+  findManifest,
+  openCached,
+  skipVariant,
+} from "../weights/cached_folder.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { filesOf, filesOfList, openPicked } from "../weights/picked_folder.js";
 import { deviceOf } from "./device.js";
@@ -68,6 +73,7 @@ async function firstThatRuns(
     const here = missingFeatures(found.manifest, adapter);
     if (here.length === 0) return openCached(found, options);
     missing.push(...here);
+    await skipVariant(found, options.store);
   }
   throw missingError(missing);
 }

@@ -29,6 +29,11 @@ export interface LoadOptions {
   readonly progress?: (progress: LoadProgress) => void;
   /** Ends the download; what has come is kept. */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Whether it is an error where the browser cannot keep all files (QuotaError). Else what it does not
+   * take is in memory until the model is loaded, and the next visit fetches it again.
+   */
+  readonly mustKeep?: boolean;
   /** Limits of the engine; default: those that the model was compiled for. */
   readonly limits?: EngineConfig;
 }
@@ -60,6 +65,8 @@ export interface ModelInfo {
   readonly quantization: string;
   /** Bytes of its weights. */
   readonly weightBytes: number;
+  /** Whether the browser keeps its files for the next visit. */
+  readonly kept: boolean;
   /** Whether it has a chat template. */
   readonly chats: boolean;
 }

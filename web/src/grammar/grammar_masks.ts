@@ -1,6 +1,6 @@
 /**
  * Masks of xgrammar: which tokens may come next, so that an output matches a JSON Schema or a
- * grammar. This file, and the megabyte that it brings along, is loaded by the first such request.
+ * grammar. This file, and the library that it brings along, is loaded by the first such request.
  */
 import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from "@mlc-ai/web-xgrammar";
 
@@ -12,7 +12,7 @@ import { callsTag } from "./calls_tag.js";
 import { checkSchema } from "./schema_audit.js";
 import { schemaGrammar } from "./schema_grammar.js";
 import { largeGrammar } from "./size_limits.js";
-import { xgrammar } from "./xgrammar.js";
+import { loadXgrammar, xgrammar } from "./xgrammar.js";
 
 type Held = Exclude<OutputFormat, { type: "text" }>;
 
@@ -29,6 +29,7 @@ export async function grammarMasks(
   { choices, ends }: { choices: number; ends: boolean },
   model: ModelText,
 ): Promise<CoreMask[]> {
+  await loadXgrammar();
   let made = compilers.get(model.tokenizer);
   if (!made) compilers.set(model.tokenizer, (made = compilerOf(model)));
   const compiled = await compile(format, await made);

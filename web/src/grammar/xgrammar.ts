@@ -1,9 +1,10 @@
-import * as loaded from "@mlc-ai/web-xgrammar";
+import type * as Library from "../standalone/grammar.js";
 
-const { xgrammar: named } = globalThis as { xgrammar?: typeof loaded };
+/** The library; there once {@link loadXgrammar} has been waited for. */
+export let xgrammar: typeof Library;
 
-/**
- * The library. Its file is an old-style script: a bundler makes a module of it, and where it is
- * loaded as a module by itself it leaves a global behind in place of exports.
- */
-export const xgrammar = named ?? loaded;
+/** Load it, if nobody has: a script that was loaded apart leaves it behind as a global. */
+export async function loadXgrammar(): Promise<void> {
+  const { xgrammar: apart } = globalThis as { xgrammar?: typeof Library };
+  xgrammar = apart ?? (await import("../standalone/grammar.js"));
+}

@@ -6,7 +6,7 @@ import type { JsonObject, Tokenizer } from "../text/tokenizer.js";
 import { type AskedTools, askedTools } from "../tools/asked_tools.js";
 import { conversation, type PlainMessage } from "../tools/conversation.js";
 import { knowsTools } from "../tools/written_calls.js";
-import { checkRange, randomSeed, samplingParams, seedOf } from "./sampling.js";
+import { checkRange, checkSeed, randomSeed, samplingParams, seedOf } from "./sampling.js";
 import type {
   ChatMessageParam,
   ChatRequest,
@@ -19,10 +19,13 @@ import { checkFields } from "./fields.js";
 const COMPLETION_MAX_TOKENS = 16; // OpenAI's default of completions; a chat may fill the context
 const MAX_TOP_LOGPROBS = 20;
 const MAX_STOPS = 1024;
+const ANSWER_SHARE = 4; // a quarter of the context is kept for the answer where nobody says how much
 
 /** A request, ready for the core. */
 export interface Plan {
   readonly prompt: Int32Array<ArrayBuffer>;
+  /** Messages that are not in it: the oldest, where there was no room for them. */
+  readonly dropped: number;
   /** Of each choice: the same but for their seeds. */
   readonly params: readonly Partial<CoreParams>[];
   readonly stops: readonly string[];
@@ -62,18 +65,25 @@ export function planChat(request: ChatRequest, model: ModelText): Plan {
   }
   const { template } = model;
   const tools = askedTools(request);
+  const encoded = (messages: readonly PlainMessage[]): number[] => {
+    const told = conversation(messages, tools?.tools ?? [], knowsTools(template.source));
+    const text = template.render(told.messages, {
+      variables: { tools: told.tools, ...request.chat_template_kwargs },
+    });
+    return model.tokenizer.encode(text, { addSpecialTokens: false });
+  };
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const room = model.context - (maxTokens ?? Math.floor(model.context / ANSWER_SHARE));
   const plain = request.messages.map(plainMessage);
-  const told = conversation(plain, tools?.tools ?? [], knowsTools(template.source));
-  const text = template.render(told.messages, {
-    variables: { tools: told.tools, ...request.chat_template_kwargs },
-  });
+  const sent = request.truncation === "auto" ? newest(plain, encoded, room) : plain;
   if (request.top_logprobs && !request.logprobs) {
     throw new RequestError("top_logprobs needs logprobs: true", { param: "top_logprobs" });
   }
   return planned(request, model, {
-    prompt: model.tokenizer.encode(text, { addSpecialTokens: false }),
+    prompt: encoded(sent),
+    dropped: plain.length - sent.length,
     field: "messages",
-    maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    maxTokens,
     logprobs: request.logprobs === true,
     topLogprobs: request.top_logprobs ?? 0,
     continues: false,
@@ -89,6 +99,7 @@ export function planCompletion(request: CompletionRequest, model: ModelText): Pl
   const room = Math.max(1, Math.min(COMPLETION_MAX_TOKENS, model.context - ids.length));
   return planned(request, model, {
     prompt: ids,
+    dropped: 0,
     field: "prompt",
     maxTokens: request.max_tokens ?? room, // a default is not an error of the caller
     logprobs: request.logprobs != null,
@@ -97,8 +108,30 @@ export function planCompletion(request: CompletionRequest, model: ModelText): Pl
   });
 }
 
+/**
+ * What a conversation begins with, and its newest turns: as many as leave room for the answer, as
+ * `wherry chat` sends them. A turn begins with a message of the user.
+ *
+ * @param most tokens of the prompt.
+ */
+function newest(
+  messages: readonly PlainMessage[],
+  encoded: (messages: readonly PlainMessage[]) => readonly number[],
+  most: number,
+): readonly PlainMessage[] {
+  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const turns = [...messages.keys()].filter((k) => k > first && messages[k]?.role === "user");
+  let sent = messages;
+  for (const turn of turns) {
+    if (encoded(sent).length <= most) break;
+    sent = [...messages.slice(0, first), ...messages.slice(turn)];
+  }
+  return sent;
+}
+
 interface Asked {
   readonly prompt: readonly number[];
+  readonly dropped: number;
   readonly field: string;
   readonly maxTokens: number | undefined;
   readonly logprobs: boolean;
@@ -113,6 +146,7 @@ function planned(request: RequestParams, model: ModelText, asked: Asked): Plan {
   checkRange("max_tokens", asked.maxTokens, { least: 1, most: 2 ** 31 - 1, whole: true });
   const tops = { least: 0, most: MAX_TOP_LOGPROBS, whole: true };
   checkRange("top_logprobs", asked.topLogprobs, tops);
+  checkSeed(request.seed);
   checkPrompt(asked, model);
   const maxTokens = asked.maxTokens ?? model.context - asked.prompt.length;
   const params = {
@@ -131,6 +165,7 @@ function planned(request: RequestParams, model: ModelText, asked: Asked): Plan {
   const seed = request.seed ?? randomSeed();
   return {
     prompt: Int32Array.from(asked.prompt),
+    dropped: asked.dropped,
     params: Array.from({ length: n }, (_, choice) => ({ ...params, seed: seedOf(seed, choice) })),
     stops: stopsOf(request.stop),
     logprobs: asked.logprobs,
@@ -159,7 +194,8 @@ function checkPrompt({ prompt, field, maxTokens = 1 }: Asked, model: ModelText):
   if (needed > model.context) {
     throw new RequestError(
       `This model's context is ${model.context} tokens; the request needs ${needed}: ` +
-        `${prompt.length} in ${field} and ${maxTokens} for the output. Shorten one of them.`,
+        `${prompt.length} in ${field} and ${maxTokens} for the output. Shorten one of them` +
+        (field === "messages" ? ', or drop the oldest messages with truncation: "auto".' : "."),
       { param: field },
     );
   }

@@ -58,6 +58,18 @@ export function samplingParams(
   };
 }
 
+/** @throws RequestError if a seed is no whole number of 64 bits. */
+export function checkSeed(seed: unknown): void {
+  if (seed == null) return;
+  const whole = typeof seed === "bigint" || Number.isInteger(seed) ? BigInt(seed as number) : null;
+  if (whole !== null && whole >= -(2n ** 63n) && whole < 2n ** 64n) return;
+  throw new RequestError(
+    `seed is ${typeof seed === "bigint" ? seed : JSON.stringify(seed)}; it takes a whole number from ` +
+      "-2^63 to 2^64 - 1",
+    { param: "seed" },
+  );
+}
+
 /** The seed of a choice, as Python's engine gives it: the same numbers, the same tokens. */
 export function seedOf(seed: number | bigint, choice: number): bigint {
   return BigInt.asUintN(64, BigInt(seed) + BigInt(choice) * SEED_STEP);

@@ -110,6 +110,11 @@ export interface ChatRequest extends RequestParams {
   tool_choice?: ToolChoice | null;
   /** Whether it may call several (true). */
   parallel_tool_calls?: boolean | null;
+  /**
+   * "auto" leaves out the oldest turns of a conversation that has become longer than the context, and
+   * `dropped_messages` tells how many messages; default: that is an error.
+   */
+  truncation?: "auto" | "disabled" | null;
   /** Variables of the template: {"enable_thinking": false}. */
   chat_template_kwargs?: Readonly<Record<string, unknown>>;
 }
@@ -188,6 +193,8 @@ export interface ChatCompletion {
     finish_reason: FinishReason;
     logprobs: ChatLogprobs | null;
   }[];
+  /** See `truncation`. */
+  dropped_messages?: number;
   usage: Usage;
   timings: Timings;
 }
@@ -209,6 +216,8 @@ export interface ChatCompletionChunk {
     finish_reason: FinishReason | null;
     logprobs?: ChatLogprobs | null;
   }[];
+  /** In the first one; see `truncation`. */
+  dropped_messages?: number;
   usage?: Usage | null;
   timings?: Timings;
 }

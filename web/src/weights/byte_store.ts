@@ -3,6 +3,8 @@
  * "/" between them. A value is there whole or not at all.
  */
 export interface ByteStore {
+  /** Whether other pages of this site see what is put. */
+  readonly shared: boolean;
   get(name: string): Promise<Uint8Array | undefined>;
   /** @throws QuotaError if the browser keeps no more. */
   put(name: string, value: Uint8Array): Promise<void>;

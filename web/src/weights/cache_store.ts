@@ -7,6 +7,7 @@ const PREFIX = "/.wherry/"; // no page is asked for it: a cache's names are addr
 
 /** The Cache API, for browsers whose private file system cannot be written from here. */
 export class CacheStore implements ByteStore {
+  readonly shared = true;
   readonly #cache: Cache;
 
   private constructor(cache: Cache) {

@@ -5,9 +5,11 @@ import { download, downloadWhole, type FetchOptions } from "./download.js";
 import { filesRead, joined, type ModelFolder, recordOf } from "./folder.js";
 import { CHUNK, KeptFile } from "./kept_file.js";
 import { type FileRecord, MANIFEST, type Manifest, parseManifest } from "./manifest.js";
-import { keepRecord, keptManifest, pruneKept } from "./model_records.js";
+import { keepManifest, keepRecord, keptManifest, pruneKept } from "./model_records.js";
 import { checkRoom } from "./quota.js";
 import { hasher } from "./sha256.js";
+import { SpillStore } from "./spill_store.js";
+import { alone } from "./web_lock.js";
 
 const AT_ONCE = 3; // files that are fetched together
 const TRIES = 2; // of a file that arrives damaged
@@ -15,6 +17,8 @@ const TRIES = 2; // of a file that arrives damaged
 /** Options of {@link openCached}. */
 export interface CachedFolderOptions extends FetchOptions {
   readonly store: ByteStore;
+  /** Whether it is an error where not all can be kept; else what cannot is in memory, for this once. */
+  readonly mustKeep?: boolean;
   /** Called with the bytes that are there, of all that are needed. */
   readonly progress?: (done: number, total: number) => void;
 }
@@ -49,19 +53,25 @@ export async function findManifest(
   return { manifest: await parseManifest(bytes), base, bytes };
 }
 
+/** Keep the manifest of a variant that this device does not run: without a network it is not the reason. */
+export async function skipVariant(found: FoundManifest, store: ByteStore): Promise<void> {
+  await keepManifest(new SpillStore(store), found.base, found.bytes);
+}
+
 /**
  * Open a folder, and fetch what is not kept yet. One that was fetched before needs no network.
  *
- * @throws DownloadError, DamagedFileError, QuotaError, AbortedError
+ * @throws DownloadError, DamagedFileError, AbortedError; QuotaError where all has to be kept
  */
 export async function openCached(
   { manifest, base, bytes }: FoundManifest,
   options: CachedFolderOptions,
 ): Promise<ModelFolder> {
-  await keepRecord(options.store, base, bytes);
-  const folder = new CachedFolder(base, manifest, bytes, options);
+  const store = options.mustKeep ? options.store : new SpillStore(options.store);
+  await keepRecord(store, base, bytes);
+  const folder = new CachedFolder(base, manifest, bytes, { ...options, store });
   await folder.fetchAll();
-  await pruneKept(options.store);
+  await pruneKept(store);
   return folder;
 }
 
@@ -78,6 +88,11 @@ class CachedFolder implements ModelFolder {
     this.manifest = manifest;
     this.#manifestBytes = bytes;
     this.#options = options;
+  }
+
+  get kept(): boolean {
+    const { store } = this.#options;
+    return store.shared && !(store instanceof SpillStore && store.spilled);
   }
 
   has(name: string): boolean {
@@ -109,7 +124,7 @@ class CachedFolder implements ModelFolder {
     const kept = await Promise.all(files.map(([, record]) => this.#kept(record).bytesKept()));
     this.#total = files.reduce((sum, [, { size }]) => sum + size, 0);
     this.#done = kept.reduce((sum, bytes) => sum + bytes, 0);
-    await checkRoom(this.#total - this.#done);
+    await this.#checkRoom(this.#total - this.#done);
     this.#report(0);
     const missing = files.filter(([, { size }], index) => (kept[index] ?? 0) < size);
     const worker = async (): Promise<void> => {
@@ -118,8 +133,30 @@ class CachedFolder implements ModelFolder {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
-  /** Fetch the rest of a file; one that turns out damaged once more, from its beginning. */
+  async #checkRoom(needed: number): Promise<void> {
+    const { store } = this.#options;
+    try {
+      await checkRoom(needed);
+    } catch (error) {
+      if (!(store instanceof SpillStore)) throw error;
+      store.spill();
+    }
+  }
+
+  /** Fetch the rest of a file, unless another page does: then what it keeps is taken. */
   async #fetch(name: string, record: FileRecord): Promise<void> {
+    const { store, signal } = this.#options;
+    const work = (): Promise<void> => this.#fetchAlone(name, record);
+    if (!store.shared) return work();
+    const before = await this.#kept(record).bytesKept();
+    await alone(`wherry:${record.sha256}`, signal, async () => {
+      this.#report((await this.#kept(record).bytesKept()) - before);
+      await work();
+    });
+  }
+
+  /** One that turns out damaged is fetched once more, from its beginning. */
+  async #fetchAlone(name: string, record: FileRecord): Promise<void> {
     for (let round = 0; round < TRIES; round += 1) {
       if (await this.#fetchRest(name, record)) return;
       await this.#kept(record).remove();

@@ -6,6 +6,8 @@ export interface ModelFolder {
   /** Where it came from: an address, or a name. */
   readonly source: string;
   readonly manifest: Manifest;
+  /** Whether the browser keeps it for the next visit. */
+  readonly kept: boolean;
   /** Whether the manifest lists a file. */
   has(name: string): boolean;
   /** @throws DamagedFileError if it is not what the manifest says. */

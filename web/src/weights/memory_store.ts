@@ -2,6 +2,7 @@ import type { ByteStore } from "./byte_store.js";
 
 /** Keeps values for as long as it lives: where a browser keeps nothing, in Node, and in tests. */
 export class MemoryStore implements ByteStore {
+  readonly shared = false;
   readonly #values = new Map<string, Uint8Array>();
 
   get(name: string): Promise<Uint8Array | undefined> {

@@ -22,7 +22,7 @@ export interface KeptModel {
 
 interface ModelRecord {
   readonly url: string;
-  readonly used: number;
+  readonly used: number; // 0: never; only its manifest is kept
   readonly manifest: string;
 }
 
@@ -40,6 +40,20 @@ export async function keepRecord(
   await store.put(await recordName(url), new TextEncoder().encode(JSON.stringify(record)));
 }
 
+/** Keep a manifest, whether or not anything else of the model is kept. */
+export async function keepManifest(
+  store: ByteStore,
+  url: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  const name = await recordName(url);
+  const found = await read(store, name);
+  const manifest = new TextDecoder().decode(bytes);
+  if (found?.manifest === manifest) return;
+  const record: ModelRecord = { url, used: found?.used ?? 0, manifest };
+  await store.put(name, new TextEncoder().encode(JSON.stringify(record)));
+}
+
 /** The manifest that was kept with a model; undefined if there is none. */
 export async function keptManifest(store: ByteStore, url: string): Promise<Uint8Array | undefined> {
   const record = await read(store, await recordName(url));
@@ -49,7 +63,7 @@ export async function keptManifest(store: ByteStore, url: string): Promise<Uint8
 /** All models that are kept, the one that was used last first. */
 export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
   const found: KeptModel[] = [];
-  for (const { record, manifest } of await all(store)) {
+  for (const { record, manifest } of await used(store)) {
     const files = [...filesRead(manifest).values()];
     const kept = await Promise.all(files.map((file) => new KeptFile(store, file).bytesKept()));
     found.push({
@@ -71,18 +85,28 @@ export async function removeKept(store: ByteStore, url: string): Promise<void> {
 
 /** Remove all files that no model has: what older versions of a model left. */
 export async function pruneKept(store: ByteStore): Promise<void> {
-  const used = new Set<string>();
-  for (const { manifest } of await all(store)) {
-    for (const { sha256: digest } of filesRead(manifest).values()) used.add(digest);
+  const named = new Set<string>();
+  for (const { manifest } of await used(store)) {
+    for (const { sha256: digest } of filesRead(manifest).values()) named.add(digest);
   }
   const kept = new Set((await store.names(BLOBS)).map((name) => name.split("/")[1] ?? ""));
   for (const digest of kept) {
-    if (!used.has(digest)) await store.remove(`${BLOBS}/${digest}`);
+    if (!named.has(digest)) await store.remove(`${BLOBS}/${digest}`);
   }
 }
 
-async function all(store: ByteStore): Promise<{ record: ModelRecord; manifest: Manifest }[]> {
-  const found: { record: ModelRecord; manifest: Manifest }[] = [];
+interface Kept {
+  readonly record: ModelRecord;
+  readonly manifest: Manifest;
+}
+
+/** Models of which more than the manifest is kept. */
+async function used(store: ByteStore): Promise<Kept[]> {
+  return (await all(store)).filter(({ record }) => record.used > 0);
+}
+
+async function all(store: ByteStore): Promise<Kept[]> {
+  const found: Kept[] = [];
   for (const name of await store.names(RECORDS)) {
     const record = await read(store, name);
     const manifest = record && (await manifestOf(record));

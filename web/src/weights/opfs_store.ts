@@ -6,6 +6,7 @@ const ROOT = "wherry";
 
 /** Files of the origin private file system. */
 export class OpfsStore implements ByteStore {
+  readonly shared = true;
   readonly #root: FileSystemDirectoryHandle;
 
   private constructor(root: FileSystemDirectoryHandle) {

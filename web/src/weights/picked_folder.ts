@@ -58,6 +58,7 @@ function checkSizes(manifest: Manifest, files: PickedFiles): void {
 class PickedFolder implements ModelFolder {
   readonly source: string;
   readonly manifest: Manifest;
+  readonly kept = false;
   readonly #manifestBytes: Uint8Array;
   readonly #files: PickedFiles;
 

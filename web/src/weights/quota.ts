@@ -25,26 +25,31 @@ export async function checkRoom(needed: number): Promise<void> {
   if (available !== undefined && needed > available) throw quotaError(needed, available);
 }
 
-/** The error of a failed write: a QuotaError if that was the reason, else the error itself. */
+/**
+ * The error of a failed write: a QuotaError if that was the reason, else the error itself. An estimate
+ * that says there is room is not repeated: it is wrong, or the disk is full.
+ */
 export async function quotaExceeded(error: unknown, needed: number): Promise<unknown> {
   if (!(error instanceof DOMException) || error.name !== "QuotaExceededError") return error;
-  return quotaError(needed, (await storageRoom()).available, error);
+  const { available = needed } = await storageRoom();
+  return quotaError(needed, available < needed ? available : undefined, error);
 }
 
 function quotaError(needed: number, available: number | undefined, cause?: unknown): QuotaError {
   const room =
     available === undefined
-      ? ""
-      : `, of which this browser keeps ${mebibytes(available)} more for this site: ` +
-        `${mebibytes(Math.max(0, needed - available))} are missing`;
+      ? ", more than this browser or the disk takes"
+      : `, of which this browser keeps ${amount(available)} more for this site: ` +
+        `${amount(needed - available)} are missing`;
   return new QuotaError(
     needed,
     available,
-    `${mebibytes(needed)} are to be kept${room}. Remove other models or free space on the disk.`,
+    `${amount(needed)} are to be kept${room}. Remove other models or free space on the disk.`,
     { cause },
   );
 }
 
-function mebibytes(bytes: number): string {
+function amount(bytes: number): string {
+  if (bytes < 2 ** 20) return `${Math.ceil(bytes / 2 ** 10)} KiB`;
   return `${(bytes / 2 ** 20).toFixed(bytes < 100 * 2 ** 20 ? 1 : 0)} MiB`;
 }

@@ -3,7 +3,7 @@ import { EventQueue } from "../engine/event_queue.js";
 import type { EngineStats } from "../engine/loaded_model.js";
 import { portableSource } from "../engine/open_source.js";
 import type { LoadOptions, LoadProgress, ModelInfo, ModelSource } from "../engine/options.js";
-import { AbortedError, throwIfAborted, WherryError } from "../errors.js";
+import { AbortedError, RequestError, throwIfAborted, WherryError, WorkerError } from "../errors.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -11,10 +11,25 @@ import type {
   Completion,
   CompletionRequest,
 } from "../request/types.js";
-import { ALIVE, type AnswerMessage, type Call, CONNECT, revived } from "./messages.js";
+import {
+  ALIVE,
+  type AnswerMessage,
+  type Call,
+  type CallMessage,
+  CONNECT,
+  NO_CALL,
+  revived,
+} from "./messages.js";
 
 /** What a page can talk to: `new Worker(...)`, `navigator.serviceWorker.controller`, a port. */
-export type WorkerTarget = Pick<MessagePort, "postMessage">;
+export type WorkerTarget = Pick<MessagePort, "postMessage"> &
+  Partial<Pick<EventTarget, "addEventListener">>;
+
+/** Options of {@link connect}. */
+export interface ConnectOptions {
+  /** Milliseconds after which a worker that has not answered counts as failed; default: a minute. */
+  readonly startTimeout?: number;
+}
 
 /** An engine behind a worker's border. */
 export interface RemoteEngine extends Engine {
@@ -23,25 +38,51 @@ export interface RemoteEngine extends Engine {
 }
 
 const ALIVE_MS = 10_000;
+const START_MS = 60_000; // a slow network brings the script
 
 /**
- * Use the engine of a worker that called `serve`.
+ * Use the engine of a worker that called `serve`. Where the worker does not start, calls throw
+ * WorkerError. (Only a SharedWorker itself, not its port, tells of a script that fails.)
  *
  * ```ts
  * const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
  * const engine = connect(worker);
  * ```
  */
-export function connect(target: WorkerTarget): RemoteEngine {
+export function connect(
+  target: WorkerTarget | SharedWorker,
+  { startTimeout = START_MS }: ConnectOptions = {},
+): RemoteEngine {
   const { port1, port2 } = new MessageChannel();
-  target.postMessage(CONNECT, [port2]);
-  const alive = setInterval(() => {
-    target.postMessage(ALIVE);
-  }, ALIVE_MS);
-  (alive as { unref?: () => void }).unref?.(); // of Node: no reason to go on
-  return new PortEngine(port1, () => {
-    clearInterval(alive);
+  const door = "port" in target ? target.port : target;
+  const life = new AbortController();
+  const engine = new PortEngine(port1, () => {
+    life.abort();
   });
+  const failed = (event: Event): void => {
+    engine.startFailed(reasonOf(event));
+  };
+  target.addEventListener?.("error", failed, { signal: life.signal });
+  door.postMessage(CONNECT, [port2]);
+  const alive = setInterval(() => {
+    door.postMessage(ALIVE);
+  }, ALIVE_MS);
+  const late = setTimeout(() => {
+    engine.startFailed(`it has not answered for ${startTimeout / 1000} s. Does it call serve()?`);
+  }, startTimeout);
+  for (const timer of [alive, late] as { unref?: () => void }[]) timer.unref?.(); // of Node: no reason to go on
+  life.signal.addEventListener("abort", () => {
+    clearInterval(alive);
+    clearTimeout(late);
+  });
+  return engine;
+}
+
+/** What the browser tells of a script that failed. */
+function reasonOf(event: Event): string {
+  const { message, filename, lineno } = event as Partial<ErrorEvent>;
+  if (!message) return "its script cannot be loaded";
+  return filename ? `${message} (${filename}:${lineno ?? 0})` : message;
 }
 
 /** Who waits for the answers to a call. */
@@ -59,7 +100,9 @@ class PortEngine implements RemoteEngine {
   readonly #port: MessagePort;
   readonly #closed: () => void;
   readonly #waiting = new Map<number, Waiting>();
-  #nextId = 1;
+  #nextId = NO_CALL + 1;
+  #ready = false;
+  #failure: WorkerError | undefined; // of a worker that has not started
 
   constructor(port: MessagePort, closed: () => void) {
     this.#port = port;
@@ -71,7 +114,17 @@ class PortEngine implements RemoteEngine {
     port.addEventListener("message", ({ data }: MessageEvent<AnswerMessage>) => {
       this.#heard(data);
     });
+    port.addEventListener("messageerror", () => {
+      this.#failAll(new WorkerError("A message of the worker could not be read."));
+    });
     port.start();
+  }
+
+  /** The worker does not start, as far as can be seen; nothing if it has. */
+  startFailed(reason: string): void {
+    if (this.#ready) return;
+    this.#failure = new WorkerError(`The worker did not start: ${reason}`);
+    this.#failAll(this.#failure);
   }
 
   load(
@@ -102,9 +155,13 @@ class PortEngine implements RemoteEngine {
     this.#closed();
     for (const id of this.#waiting.keys()) this.#abort(id);
     this.#port.close();
-    const error = new WherryError("aborted", "The engine was closed.");
-    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#failAll(new WherryError("aborted", "The engine was closed."));
+  }
+
+  #failAll(error: WherryError): void {
+    const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
+    for (const { reject } of waiting) reject(error);
   }
 
   #endpoint<Request extends { stream?: boolean | null }, Whole, Chunk>(
@@ -149,8 +206,25 @@ class PortEngine implements RemoteEngine {
       },
     });
     signal?.addEventListener("abort", aborted, { once: true });
-    this.#port.postMessage({ id, ...call });
+    if (this.#failure) this.#end(id, this.#failure);
+    else this.#post({ id, ...call });
     return id;
+  }
+
+  #post(message: CallMessage): void {
+    try {
+      this.#port.postMessage(message);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#end(message.id, new RequestError(`The worker cannot be sent this: ${why}`));
+    }
+  }
+
+  /** End a call with an error. */
+  #end(id: number, error: WherryError): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.reject(error);
   }
 
   #abort(id: number): void {
@@ -195,15 +269,20 @@ class PortEngine implements RemoteEngine {
   }
 
   #heard(answer: AnswerMessage): void {
+    if ("ready" in answer) {
+      this.#ready = true;
+      this.#failure = undefined; // it was slow
+    }
+    if (answer.id === NO_CALL && "error" in answer) this.#failAll(revived(answer.error));
     const waiting = this.#waiting.get(answer.id);
     if (!waiting) return; // ended on this side
     if ("started" in answer) waiting.started?.();
     else if ("chunk" in answer) waiting.chunk?.(answer.chunk);
     else if ("progress" in answer) waiting.progress?.(answer.progress);
-    else {
+    else if ("error" in answer) this.#end(answer.id, revived(answer.error));
+    else if ("result" in answer) {
       this.#waiting.delete(answer.id);
-      if ("error" in answer) waiting.reject(revived(answer.error));
-      else waiting.resolve(answer.result);
+      waiting.resolve(answer.result);
     }
   }
 }

@@ -11,6 +11,7 @@ import {
   QuotaError,
   RequestError,
   WherryError,
+  WorkerError,
 } from "../errors.js";
 import type { LoadOptions, LoadProgress, ModelSource } from "../engine/options.js";
 import type { ChatRequest, CompletionRequest } from "../request/types.js";
@@ -27,7 +28,7 @@ export type Call =
   | {
       readonly call: "load";
       readonly source: ModelSource;
-      readonly options: Pick<LoadOptions, "name" | "limits">;
+      readonly options: Pick<LoadOptions, "name" | "limits" | "mustKeep">;
     }
   | { readonly call: "models" }
   | { readonly call: "stats"; readonly model: string | undefined }
@@ -35,13 +36,18 @@ export type Call =
   | { readonly call: "dispose" }
   | { readonly call: "abort" };
 
+/** The number of what is no answer to a call. */
+export const NO_CALL = 0;
+
 export type CallMessage = Call & { readonly id: number };
 
 /**
  * What comes back: of a stream `started` and any number of `chunk`s, of a load any number of
- * `progress`es, and at the end a `result` or an `error`.
+ * `progress`es, and at the end a `result` or an `error`. Of no call: once that it is `ready`, and an
+ * error where a message could not be read.
  */
 export type AnswerMessage = { readonly id: number } & (
+  | { readonly ready: true }
   | { readonly started: true }
   | { readonly chunk: unknown }
   | { readonly progress: LoadProgress }
@@ -94,6 +100,8 @@ export function revived({ code, message, fields }: PortableError): WherryError {
       const { needed, available } = fields as { needed: number; available?: number };
       return new QuotaError(needed, available, message);
     }
+    case "worker_failed":
+      return new WorkerError(message);
   }
 }
 

@@ -1,7 +1,15 @@
 import type { Engine } from "../engine/engine.js";
 import type { LoadProgress } from "../engine/options.js";
 import { MLCEngine } from "../engine/mlc_engine.js";
-import { ALIVE, type AnswerMessage, type CallMessage, CONNECT, portable } from "./messages.js";
+import { WorkerError } from "../errors.js";
+import {
+  ALIVE,
+  type AnswerMessage,
+  type CallMessage,
+  CONNECT,
+  NO_CALL,
+  portable,
+} from "./messages.js";
 
 /** What a worker's global scope offers, of whatever kind it is. */
 type Scope = Pick<EventTarget, "addEventListener">;
@@ -64,7 +72,12 @@ function attach(port: MessagePort, engine: Engine): void {
   port.addEventListener("close", () => {
     for (const controller of running.values()) controller.abort(); // the page has gone
   });
+  port.addEventListener("messageerror", () => {
+    const error = new WorkerError("The worker could not read a message.");
+    port.postMessage({ id: NO_CALL, error: portable(error) });
+  });
   port.start();
+  port.postMessage({ id: NO_CALL, ready: true });
 }
 
 type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;

@@ -122,6 +122,22 @@ async function answer(
   return { texts, streamed, json, left, refused, threads };
 }
 
-const harness = { answer, bytesKept, damageChunks, fetched, removed };
+/** What a call to a worker ends with whose script is this. */
+async function failure(script: string, kind: "worker" | "shared worker"): Promise<string> {
+  const url = script.endsWith(".js")
+    ? script
+    : URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+  const options = { type: "module" } as const;
+  const target = kind === "worker" ? new Worker(url, options) : new SharedWorker(url, options);
+  const engine = connect(target, { startTimeout: 3000 });
+  const error = await engine.models().then(
+    () => new Error("it has answered"),
+    (failed: unknown) => failed as Error,
+  );
+  engine.close();
+  return `${error.name}: ${error.message}`;
+}
+
+const harness = { answer, bytesKept, damageChunks, failure, fetched, removed };
 export type Harness = typeof harness;
 (globalThis as unknown as { harness: Harness }).harness = harness;

@@ -124,6 +124,18 @@ for (const store of ["opfs", "cache"] as const) {
       assert.deepEqual(offsets(), [0, CHUNK]);
     });
 
+    it("is fetched once by two pages", async () => {
+      const first = page;
+      page = await context.newPage();
+      await show();
+      const both = [fetched()];
+      page = first;
+      both.push(fetched());
+      const whole = { store, wrong: [] };
+      assert.deepEqual(await Promise.all(both), [whole, whole]);
+      assert.deepEqual(offsets(), [0]);
+    });
+
     it("needs the network once; what the disk has damaged is fetched again; is removed", async () => {
       await fetched();
       server.asked.length = 0;
@@ -153,6 +165,24 @@ describe("an engine", () => {
       assert.equal(found.left, 0);
       assert.equal(found.refused, "RequestError");
       assert.equal(found.threads, 1);
+    });
+  }
+});
+
+describe("a worker that fails", () => {
+  before(() => open(new Map()));
+  after(close);
+
+  for (const kind of ["worker", "shared worker"] as const) {
+    it(`has a reason: a ${kind}`, async () => {
+      const [missing, throws, silent] = [
+        await call("failure", "missing.js", kind),
+        await call("failure", 'throw new Error("boom");', kind),
+        await call("failure", "console.log(1);", kind),
+      ];
+      assert.equal(missing, "WorkerError: The worker did not start: its script cannot be loaded");
+      assert.match(throws, /^WorkerError: The worker did not start: .*boom/);
+      assert.match(silent, /^WorkerError: The worker did not start: it has not answered for 3 s/);
     });
   }
 });

@@ -1,0 +1,84 @@
+/** Models that are loaded, replaced, and refused. */
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+import { missingError } from "../src/engine/gpu.js";
+import {
+  AbortedError,
+  MissingFeatureError,
+  MLCEngine,
+  ModelCache,
+  ModelError,
+} from "../src/index.js";
+import { type Files, folder, FolderServer } from "./model_folder.js";
+import { ScriptedCore } from "./scripted_core.js";
+
+const files = folder({ shards: [100] });
+
+function blobs(all: Files): Map<string, Blob> {
+  return new Map([...all].map(([name, bytes]) => [name, new Blob([bytes])]));
+}
+
+describe("loading", () => {
+  it("leaves one core of a name, whoever loads it at once, and none when it is disposed of", async () => {
+    const cores: ScriptedCore[] = [];
+    const engine = new MLCEngine({
+      cache: ModelCache.inMemory(),
+      loadCore: async () => {
+        await new Promise((soon) => setTimeout(soon, 5));
+        cores.push(new ScriptedCore(() => 0));
+        return cores.at(-1) ?? assert.fail();
+      },
+    });
+    const load = (all = files): Promise<unknown> => engine.load(blobs(all), { name: "one" });
+    await Promise.all([load(), load(), load()]);
+    assert.deepEqual(cores.map(({ destroyed }) => destroyed).sort(), [false, true, true]);
+    assert.equal((await engine.models()).length, 1);
+    const late = assert.rejects(load(), AbortedError);
+    await engine.dispose();
+    await late;
+    await assert.rejects(load(folder({ shards: [100], tokenizer: {} })), ModelError);
+    assert.ok(cores.every(({ destroyed }) => destroyed));
+    assert.equal(cores.length, 5);
+  });
+
+  const loading = (all: Files): Promise<unknown> =>
+    new MLCEngine({ cache: ModelCache.inMemory() }).load(blobs(all));
+
+  it("names what the GPU lacks", async () => {
+    const webgpu = { name: "webgpu", device_features: ["shader-f16"] };
+    await assert.rejects(loading(folder({ target: webgpu, shards: [] })), (error) => {
+      assert.ok(error instanceof MissingFeatureError);
+      assert.deepEqual(error.features, ["webgpu"]);
+      return true;
+    });
+  });
+
+  it("advises what the GPU can run: other floats, else the CPU", () => {
+    assert.match(missingError(["shader-f16"]).message, /MODEL --target webgpu -q q4f32_1$/);
+    for (const lacks of [["webgpu"], ["shader-f16", "maxBufferSize"], ["subgroups"]]) {
+      assert.match(missingError(lacks).message, /MODEL --target wasm$/);
+    }
+  });
+
+  it("refuses models of other targets", async () => {
+    for (const [name, words] of [
+      ["cuda", /compiled for cuda, which no browser runs\. For browsers: wherry compile/],
+      ["webgpu:web-llm", /compiled for @mlc-ai\/web-llm, which loads it\. For this engine: wherry/],
+    ] as const) {
+      await assert.rejects(loading(folder({ target: { name }, shards: [] })), (error) => {
+        assert.ok(error instanceof ModelError);
+        assert.match(error.message, words);
+        return true;
+      });
+    }
+    const server = await FolderServer.start(folder({ target: { name: "cuda" } }));
+    const engine = new MLCEngine({ cache: ModelCache.inMemory() });
+    await assert.rejects(engine.load(server.url), ModelError);
+    server.stop();
+    assert.deepEqual(
+      server.asked.map(({ name }) => name),
+      ["wherry.json"], // no weights
+    );
+  });
+});
