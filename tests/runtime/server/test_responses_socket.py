@@ -13,6 +13,7 @@ from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.server.endpoints.responses import socket as sockets
 from wherry.runtime.server.guard.keys import KeyRing
 
+from ...support.waiting import until
 from ..conftest import core_of
 from ..live_server import live
 from ..test_fuzz_requests import mutate, spoil
@@ -291,10 +292,7 @@ def test_a_full_queue(make):
             other.send(input="a")
             if other is not others[16]:
                 assert other.event()["type"] == "response.created"
-        end = time.monotonic() + 5
-        while model.stats().waiting < 1:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: model.dispatcher.active == 17)
         full = client.ask(input="a")
         assert code_of(full) == (429, "queue_full") and full["error"]["headers"]["Retry-After"]
         for other in others:

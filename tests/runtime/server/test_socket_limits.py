@@ -162,7 +162,7 @@ def test_bytes_that_are_almost_right(make, caplog):
 
 
 def test_a_server_that_ends_lets_the_turn_end():
-    process, url = start(words=20)
+    process, url = start()
     with SocketClient(url) as busy, SocketClient(url) as idle:
         busy.send(input="a")
         assert busy.event()["type"] == "response.created"
@@ -172,6 +172,7 @@ def test_a_server_that_ends_lets_the_turn_end():
         with pytest.raises(Refused) as e:
             SocketClient(url)
         assert e.value.status == 503
+        print(file=process.stdin, flush=True)  # ends the turn
         found = busy.turn()
         assert found[-1]["type"] == "response.completed"
         for client in (busy, idle):
@@ -181,7 +182,7 @@ def test_a_server_that_ends_lets_the_turn_end():
 
 
 def test_a_turn_past_the_drain_is_told():
-    process, url = start(words=50_000, options="drain_seconds=1")
+    process, url = start(options="drain_seconds=1")
     with SocketClient(url) as client:
         client.send(input="a")
         client.event()
