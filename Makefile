@@ -29,6 +29,7 @@ lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.lint_words
 
 lint-cxx:
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)

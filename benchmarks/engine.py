@@ -122,7 +122,7 @@ def draft_model(bench: Bench) -> dict[str, Any]:
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
-    """What the prefix cache and guessing cost where they find nothing."""
+    """What the prefix cache and speculation cost where they find nothing."""
     rng = np.random.default_rng(5)
     prompt = rng.integers(0, bench.vocab, 64).tolist()
     on = {"prefix_cache": True, "max_drafts": 8}

@@ -34,7 +34,7 @@ from .device_limits import require_limits
 from .device_sources import device_sources
 from .export import Program
 
-GUESSED_ROWS = 16
+DRAFT_ROWS = 16
 # A third of a compilation for CPUs: our kernels allocate what they use, and LLVM finds common
 # expressions itself.
 _NEEDLESS_ON_CPUS = ("s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim")
@@ -48,7 +48,7 @@ class Deployment:
     context: int  # tokens of one sequence
     max_batch: int = 32  # sequences in one step
     prefill_chunk: int = 512  # rows of one step
-    logit_rows: int = 0  # rows of one step whose logits are wanted; 0: enough for guessed tokens
+    logit_rows: int = 0  # rows of one step whose logits are wanted; 0: enough for draft tokens
     page_size: int = PAGE_SIZE  # tokens
 
     def bounds(self) -> dict[str, int]:
@@ -72,8 +72,8 @@ class Deployment:
         }
 
     def __post_init__(self) -> None:
-        if not self.logit_rows:  # beside a row a sequence: the tokens guessed for a few
-            rows = min(self.prefill_chunk, self.max_batch + GUESSED_ROWS)
+        if not self.logit_rows:  # a row a sequence, and some for draft tokens
+            rows = min(self.prefill_chunk, self.max_batch + DRAFT_ROWS)
             object.__setattr__(self, "logit_rows", rows)
 
 

@@ -303,12 +303,12 @@ def drop(theirs: str) -> Drop:
 
 
 def spare_layers(theirs: str, count: str) -> SpareLayers:
-    """Name layers that guess further tokens: `spare_layers("model.layers.*.*", "num_mtp")`."""
+    """Name the layers of multi-token prediction: `spare_layers("model.layers.*.*", "num_mtp")`."""
     return SpareLayers(theirs, count)
 
 
 def unused_in(theirs: str, layers: Callable[[Any], Container[int]]) -> UnusedIn:
-    """Name what some layers have in vain: `unused_in("model.layers.*.k_proj.*", shared)`."""
+    """Name tensors that some layers do not use: `unused_in("model.layers.*.k_proj.*", shared)`."""
     return UnusedIn(theirs, layers)
 
 

@@ -48,7 +48,7 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "rocm", "mcpu": code, "thread_warp_size": wave},
         toolchain=RocmToolchain(wave),
         codes=(code,),
-        # In the sense that counts: prompts are multiplied in float16, few rows in float32.
+        # In the sense that counts: GEMMs multiply in float16, GEMVs in float32.
         fast_math=unit is not None,
     )
 

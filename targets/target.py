@@ -69,7 +69,7 @@ class TargetPreset:
     hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
     codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
     # Whether a row's last bits may depend on its batch: what compiles the kernels on the device may
-    # add in another order than is written, or many rows are multiplied otherwise than few.
+    # add in another order than is written, or GEMM and GEMV multiply differently.
     fast_math: bool = False
     # Whose functions a library has, if not those of docs/design/compiled-library.md: "web-llm".
     interface: str | None = None

@@ -11,7 +11,7 @@ from typing import Protocol
 from wherry.errors import ToolchainError, listing
 
 # Held while a toolchain is active. TVM finds what generates code among global functions, and in the
-# environment: of two threads, each would put back what it found, which is the other's.
+# environment: of two threads, each would restore what it found, which is the other's.
 ONE_AT_A_TIME = threading.RLock()
 
 

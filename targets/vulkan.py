@@ -41,7 +41,7 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "vulkan"},
         edit=with_single_halves,
         toolchain=SpirvToolchain(),
-        # In the sense that counts: prompts are multiplied in float16, few rows in float32.
+        # In the sense that counts: GEMMs multiply in float16, GEMVs in float32.
         fast_math=matrices,
         binding_bytes=BINDING_BYTES,
     )

@@ -25,7 +25,7 @@ class Core:
     """What models for pages are linked to."""
 
     name: str  # of the file
-    fix: str  # how it is had
+    fix: str  # what to type to install it
     exports: tuple[str, ...] = ()  # beside those that say it of themselves
 
 

@@ -24,7 +24,7 @@ struct EngineConfig {
   bool prefix_cache = true;
   std::string cache_dir;          // where prefixes outlive the process; empty: nowhere
   int64_t cache_bytes = 1 << 30;  // that cache_dir may take
-  int max_drafts = 0;             // tokens guessed ahead for a request that does not say
+  int max_drafts = 0;             // draft tokens of a request that does not say
   double max_slowdown = 2;        // of a running request's step, by prompts' chunks
   double max_step_seconds = 0;    // of a step, by prompts' chunks; 0: no bound
 };

@@ -36,7 +36,8 @@ class PagePool {
   std::vector<int32_t> references_;  // of each page
   std::vector<char> kept_;           // whether one of them is the tree's
   int32_t idle_ = 0;
-  std::vector<int32_t> free_;  // last one goes first: it is the likeliest in the CPU's caches
+  std::vector<int32_t>
+      free_;  // last in, first out: the most recent page is most likely in the CPU's caches
 };
 
 inline int64_t pages_for(int64_t tokens, int64_t page_size) {

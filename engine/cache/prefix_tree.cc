@@ -19,15 +19,16 @@ bool holds_nothing(const PrefixNode& node) {
 }
 
 // Of the children the one that begins with most of tokens[0..n), and how many.
-std::pair<const PrefixNode*, int64_t> likest(const PrefixNode& node, const int32_t* tokens,
-                                             int64_t n) {
+std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, const int32_t* tokens,
+                                                    int64_t n) {
   std::pair<const PrefixNode*, int64_t> best{nullptr, 0};
   if (node.children.empty() || n == 0) return best;
   auto after = node.children.lower_bound(std::vector<int32_t>(tokens, tokens + n));
-  auto consider = [&](const PrefixNode& child) {  // in order of tokens the likest are neighbours
-    int64_t length = common_length(child.tokens, tokens, n);
-    if (length > best.second) best = {&child, length};
-  };
+  auto consider =
+      [&](const PrefixNode& child) {  // in the order of tokens the longest matches are neighbours
+        int64_t length = common_length(child.tokens, tokens, n);
+        if (length > best.second) best = {&child, length};
+      };
   if (after != node.children.end()) consider(*after->second);
   if (after != node.children.begin()) consider(*std::prev(after)->second);
   return best;
@@ -35,7 +36,7 @@ std::pair<const PrefixNode*, int64_t> likest(const PrefixNode& node, const int32
 
 // The half page that a page of these tokens has everything of.
 const PrefixNode* half_of(const PrefixNode& parent, const int32_t* tokens, int64_t n) {
-  auto [half, length] = likest(parent, tokens, n);
+  auto [half, length] = longest_match(parent, tokens, n);
   bool whole = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
   return whole ? half : nullptr;
 }
@@ -86,7 +87,7 @@ PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tok
     match.tokens += page_size_;
   }
   std::tie(match.half, match.half_tokens) =
-      likest(*match.node, tokens + match.tokens, std::min(page_size_, n - match.tokens));
+      longest_match(*match.node, tokens + match.tokens, std::min(page_size_, n - match.tokens));
   if (match.half && usable(match.node, match.tokens + match.half_tokens, match.half)) return match;
   match.half = nullptr;
   match.half_tokens = 0;

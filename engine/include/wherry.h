@@ -133,7 +133,7 @@ typedef struct {
   int32_t adapter;  /* of the library's adapters; 0 is none */
 
   /* speculation: does not change the tokens, only the time they take */
-  int32_t max_drafts;        /* tokens guessed ahead a step: 0 none, -1 the engine's choice */
+  int32_t max_drafts;        /* draft tokens a step: 0 none, -1 the engine's choice */
   const int32_t* prediction; /* [n_prediction] what the output is likely to repeat */
   size_t n_prediction;
 
@@ -156,7 +156,7 @@ typedef struct {
   float top_logprobs[WHERRY_MAX_TOP_LOGPROBS];
   /* of the request so far */
   int32_t cached_tokens;   /* of its prompt, found in the prefix cache */
-  int32_t drafted_tokens;  /* guessed */
+  int32_t drafted_tokens;  /* verified */
   int32_t accepted_tokens; /* of them, right */
   float queue_seconds;     /* from wherry_engine_add to its first step */
   float prefill_seconds;   /* from there to its first token */
@@ -177,7 +177,7 @@ typedef struct {
   uint64_t recomputed_tokens; /* after a preemption */
   uint64_t drafted_tokens, accepted_tokens;
   uint64_t finished;    /* requests ended, whatever the reason */
-  uint64_t preemptions; /* requests put back for want of pages */
+  uint64_t preemptions; /* requests preempted because pages ran out */
   int32_t waiting, prefilling, running;
   int32_t pages_total, pages_free; /* of the KV cache, page_size tokens each */
   int32_t pages_cached;            /* of the free ones: hold prefixes that no request uses */
@@ -248,7 +248,7 @@ WHERRY_API int wherry_loader_filled(wherry_loader* loader, size_t i);
 WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
 
 /*
- * draft: a smaller model with the same vocabulary that guesses ahead, or null.
+ * draft: a smaller model with the same vocabulary that proposes draft tokens, or null.
  * config_json, all optional, unknown keys are errors:
  * {"max_batch": sequences decoded together (8),
  *  "context": tokens of one request (the library's),
@@ -257,7 +257,7 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "prefix_cache": whether prompts are looked up in what earlier requests left (true),
  *  "cache_dir": folder in which cached prefixes outlive the process (none),
  *  "cache_bytes": that it may take (1 GiB),
- *  "max_drafts": tokens guessed ahead for a request that does not say (0; with a draft model 4),
+ *  "max_drafts": draft tokens of a request that does not say (0; with a draft model 4),
  *  "max_slowdown": a prompt's chunks may make a running request's step longer by this factor (2),
  *  "max_step_seconds": they may make no step longer than this, so far as time is measured (0: any)}
  */
@@ -335,7 +335,7 @@ WHERRY_API int wherry_vocabulary_free(wherry_vocabulary* vocabulary);
  * kind: "json_schema", "regex" (the whole output matches), or "lark" (a grammar whose first rule is
  * `start`). WHERRY_INVALID_ARGUMENT says what in the text is wrong, or cannot be enforced. Takes
  * milliseconds, for some texts seconds and much stack: a server asks elsewhere than in the thread
- * of its requests, and puts limits to a stranger's text before.
+ * of its requests, and limits untrusted text before.
  */
 WHERRY_API int wherry_grammar_compile(const wherry_vocabulary* vocabulary, const char* kind,
                                       const char* text, wherry_grammar** out);

@@ -25,7 +25,7 @@ struct Choice {
   int32_t top_k = 1;
   float top_p = 1, min_p = 0;
 
-  bool likeliest() const { return top_k == 1; }
+  bool most_likely() const { return top_k == 1; }
 };
 
 }  // namespace wherry

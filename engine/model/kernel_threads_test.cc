@@ -154,7 +154,7 @@ TEST(idle_threads_sleep) {
 }
 
 #if defined(__linux__)
-// Each yield of a thread that has looked in vain gives the core to another, which the system
+// Each yield of a thread that found no task gives the core to another, which the system
 // counts, and which takes a slice of time where others are busy. TVM's three workers had 30000.
 TEST(the_end_does_not_wait_for_threads_that_look) {
   cpu_set_t before, one;

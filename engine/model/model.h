@@ -94,7 +94,7 @@ class Session {
   virtual bool chains() const { return false; }
   // Why it is not any more, which costs speed alone; empty: nothing has gone wrong.
   virtual std::string chains_given_up() const { return {}; }
-  // Whether they may be others than the likeliest.
+  // Whether they may be others than the most likely tokens.
   virtual bool draws() const { return false; }
   // Gives up the results of what was launched and not collected.
   virtual void forget() {}

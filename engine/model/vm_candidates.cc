@@ -43,9 +43,9 @@ bool VmCandidates::stage(const std::vector<float>& scales, const std::vector<Cho
     scales_there_ = scales_.view(wanted);
     used_ = std::move(wanted);
   }
-  bool likeliest = std::all_of(choices.begin(), choices.end(),
-                               [](const Choice& choice) { return choice.likeliest(); });
-  if (likeliest || !choice_.has_value()) return false;
+  bool most_likely = std::all_of(choices.begin(), choices.end(),
+                                 [](const Choice& choice) { return choice.most_likely(); });
+  if (most_likely || !choice_.has_value()) return false;
   std::vector<float> how;
   for (size_t i = 0; i < choices.size(); ++i) {
     const Choice& choice = choices[i];
@@ -73,7 +73,7 @@ ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, bool drawn) {
   return drawn ? (*choice_)(packed, how_there_).cast<ffi::Tensor>() : packed;
 }
 
-// Behind all else if it was drawn, else the likeliest comes first.
+// Behind all else if it was drawn, else the most likely token comes first.
 int64_t VmCandidates::chosen_at(const ffi::Tensor& packed, int64_t row) {
   const int64_t columns = packed.size(1);
   return row * columns + (columns % 2 == 0 ? 0 : columns - 1);

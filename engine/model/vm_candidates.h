@@ -26,7 +26,7 @@ class VmCandidates {
   // which has to be read back.
   ffi::Tensor launch(const ffi::Tensor& logits, bool drawn);
 
-  // Whether tokens can be drawn there, by others than `likeliest` choices.
+  // Whether tokens can be drawn there, by others than `most_likely` choices.
   bool draws() const { return choice_.has_value(); }
   // See Staging.
   void copy_by(StepCopies& copies);

@@ -1,4 +1,4 @@
-// The likeliest tokens of a row, as many as a caller turns out to need.
+// The most likely tokens of a row, as many as the caller needs.
 #ifndef WHERRY_ENGINE_SAMPLING_RANKING_H_
 #define WHERRY_ENGINE_SAMPLING_RANKING_H_
 

@@ -76,7 +76,7 @@ TEST(typical_leaves_out_what_is_too_likely) {
   wherry_params params = defaults();
   params.typical_p = 0.68f;
   check_distribution(params, x, softmax(x, 1, [](size_t i) { return i > 0; }));
-  params.typical_p = 0.72f;  // needs the likeliest, too
+  params.typical_p = 0.72f;  // needs the most likely token, too
   check_distribution(params, x, softmax(x));
 }
 

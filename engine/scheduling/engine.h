@@ -31,7 +31,7 @@ namespace wherry {
 // that calls launch and collect, or on the engine's own.
 class Engine {
  public:
-  // draft: a smaller model that guesses ahead; null: none.
+  // draft: a smaller model that proposes draft tokens; null: none.
   Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> draft,
          const EngineConfig& config);
   Engine(std::shared_ptr<const Model> model, const EngineConfig& config)

@@ -143,7 +143,7 @@ void Engine::launch_plan(Lock& lock, Plan& plan, std::string& failure_of_plan) {
 }
 
 // The device has work while the host waits for this step, samples, and plans again. What that finds
-// may be that a token was another, or that a request has ended: then a row was computed in vain.
+// may be that a token was another, or that a request has ended: then the row was wasted.
 // Its keys and values lie where those of the right token will, or where nobody looks.
 void Engine::launch_ahead(Lock& lock) {
   if (!failure_.empty() || !stepper_.session().chains() || stopping_ || paused_) return;
@@ -250,7 +250,7 @@ void Engine::accept(StepResult& result, double seconds) {
   StepWork work;
   for (const PlannedRows& entry : plan_.entries) {
     if (entry.request == nullptr) continue;
-    work.add(entry.request->computed, entry.rows + static_cast<int64_t>(entry.guesses.size()));
+    work.add(entry.request->computed, entry.rows + static_cast<int64_t>(entry.draft_tokens.size()));
   }
   if (plan_.entry == Entry::kForward) budget_.record(work, seconds);
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
@@ -282,20 +282,20 @@ void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
   }
   const bool prefilling = request.state == RequestState::kPrefilling;
   const int64_t before = request.computed;
-  request.computed += entry.rows + outcome.right_guesses;
+  request.computed += entry.rows + outcome.accepted;
   if (prefilling) {
     int64_t again = std::min(request.computed, request.prefilled) - before;
     stats_.recomputed_tokens += static_cast<uint64_t>(std::max<int64_t>(again, 0));
     stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
   }
   queues_.waiting.charge(request.user, request.computed - before);
-  auto guessed = static_cast<int64_t>(entry.guesses.size());
-  if (guessed > 0 && !entry.forced) {
-    request.drafts.record(guessed, outcome.right_guesses);
-    request.drafted_tokens += static_cast<int32_t>(guessed);
-    request.accepted_tokens += static_cast<int32_t>(outcome.right_guesses);
-    stats_.drafted_tokens += static_cast<uint64_t>(guessed);
-    stats_.accepted_tokens += static_cast<uint64_t>(outcome.right_guesses);
+  auto drafted = static_cast<int64_t>(entry.draft_tokens.size());
+  if (drafted > 0 && !entry.forced) {
+    request.drafts.record(drafted, outcome.accepted);
+    request.drafted_tokens += static_cast<int32_t>(drafted);
+    request.accepted_tokens += static_cast<int32_t>(outcome.accepted);
+    stats_.drafted_tokens += static_cast<uint64_t>(drafted);
+    stats_.accepted_tokens += static_cast<uint64_t>(outcome.accepted);
   }
   cache_.commit(request.sequence, request.span());
   if (prefilling && cache_.recurrent() && request.computed % cache_.page_size() == 0) {

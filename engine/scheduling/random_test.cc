@@ -56,7 +56,7 @@ struct Outcome {
 
 class Storm {
  public:
-  // plain: of this share of the requests the likeliest tokens are asked for, and nothing else.
+  // plain: this share of the requests asks for the most likely tokens, and nothing else.
   Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed, double plain = 0)
       : options_(options),
         plain_(plain),
@@ -225,7 +225,7 @@ TEST(ten_thousand_requests_with_every_feature) {
   wherry_stats stats = storm.stats();
   CHECK(stats.preemptions > 100);
   CHECK(stats.cached_tokens > 10000);
-  CHECK(stats.accepted_tokens > 0);  // how many are guessed follows measured time
+  CHECK(stats.accepted_tokens > 0);  // the number of draft tokens follows measured time
   CHECK(stats.drafted_tokens > stats.accepted_tokens);
   CHECK(stats.recomputed_tokens > 100);
 }
@@ -348,7 +348,7 @@ TEST(with_tokens_that_the_device_draws) {
 TEST(chained_steps_beside_every_feature) {
   Storm storm(chaining(), kTiny, true, 11, 0.6);
   storm.run(6000);
-  CHECK(storm.stats().chained_steps > 0);  // how many tokens are guessed follows measured time
+  CHECK(storm.stats().chained_steps > 0);  // the number of draft tokens follows measured time
   CHECK(storm.stats().accepted_tokens > 0);
 }
 

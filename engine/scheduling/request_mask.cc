@@ -29,7 +29,7 @@ void RequestMask::check(int status, const char* what) {
 const uint32_t* RequestMask::bits() {
   if (!filled_) {
     int all = 0;
-    check(mask_.fill(mask_.context, bits_.data(), bits_.size(), &all), "say what may come next");
+    check(mask_.fill(mask_.context, bits_.data(), bits_.size(), &all), "fill its mask");
     filled_ = true;
     all_ = all != 0;
   }

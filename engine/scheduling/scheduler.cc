@@ -8,10 +8,10 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kWithPrediction = 8;  // guesses from a predicted output, at most
+constexpr int64_t kWithPrediction = 8;  // draft tokens from a predicted output, at most
 constexpr int64_t kForced = 8;          // tokens that a mask forces, taken at once at most
 
-// The order in which requests are served, and the reverse of that in which they are put back.
+// The order in which requests are served, and the reverse of that in which they are preempted.
 bool goes_before(const Request* a, const Request* b) {
   return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
@@ -46,7 +46,7 @@ Plan Scheduler::plan(RequestQueues& queues) {
   left.prompts = std::min(unfinished, limits_.max_batch) - left.running.rows;
   if (plan_.entry == Entry::kForward) plan_running(queues, left);
   plan_prompts(queues, left);
-  plan_guesses(left);
+  plan_draft_tokens(left);
   // Whoever they were for may have ended: his pages are others' now, which count on them.
   prepared_ = plan_.empty() ? plan_.changes : StateChanges();
   return std::move(plan_);
@@ -58,7 +58,7 @@ void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
   for (const PlannedRows& entry : under_way.entries) {
     if (entry.request == nullptr) continue;
     const Request& request = *entry.request;
-    auto next = request.computed + entry.rows + static_cast<int64_t>(entry.guesses.size()) + 1;
+    auto next = request.computed + entry.rows + static_cast<int64_t>(entry.draft_tokens.size()) + 1;
     bool runs = under_way.entry == Entry::kForward && next <= request.most_cached();
     if (runs && !request.aborted) cache_.reserve_ahead(entry.request->sequence, next, 0);
   }
@@ -94,9 +94,9 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
 
 bool Scheduler::can_follow(const PlannedRows& entry) const {
   const Request& request = *entry.request;
-  bool guesses = entry.most_guesses > 0 || !entry.guesses.empty();
-  return entry.device_draws && entry.error.empty() && !guesses &&
-         !request.drafts.may_guess(own_drafts(request));
+  bool draft_tokens = entry.max_draft_tokens > 0 || !entry.draft_tokens.empty();
+  return entry.device_draws && entry.error.empty() && !draft_tokens &&
+         !request.drafts.may_draft(own_drafts(request));
 }
 
 int64_t Scheduler::own_drafts(const Request& request) const {
@@ -221,7 +221,7 @@ bool Scheduler::is_planned(const Request& request) const {
 }
 
 // Takes the pages that the request needs to have `tokens`, from younger ones if there is no other
-// way. False: it was put back itself.
+// way. False: it was preempted itself.
 bool Scheduler::make_room(Request& request, int64_t tokens, RequestQueues& queues) {
   while (!cache_.reserve(request.sequence, tokens, source_size(request))) {
     Request* victim = queues.active.back();
@@ -245,7 +245,7 @@ void Scheduler::put_back(Request& request, RequestQueues& queues) {
 }
 
 void Scheduler::plan_running(RequestQueues& queues, Left& left) {
-  const std::vector<Request*> active = queues.active;  // it changes when requests are put back
+  const std::vector<Request*> active = queues.active;  // it changes when requests are preempted
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;
     if (!make_room(*request, request->computed + 1, queues)) continue;
@@ -293,32 +293,32 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
   }
 }
 
-// Rows and results that are left go to guesses, in turn, where pages are free without taking any
-// from others.
-void Scheduler::plan_guesses(Left& left) {
+// Deals the rows and results that are left to draft tokens, where pages are free without eviction
+// or preemption.
+void Scheduler::plan_draft_tokens(Left& left) {
   if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // it could not go back
-  auto may_guess = [this](const PlannedRows& entry) {
+  auto may_draft = [this](const PlannedRows& entry) {
     const Request& request = *entry.request;
     return request.state == RequestState::kRunning &&
-           (request.mask || request.drafts.may_guess(own_drafts(request)));
+           (request.mask || request.drafts.may_draft(own_drafts(request)));
   };
-  int64_t guessing = std::count_if(plan_.entries.begin(), plan_.entries.end(), may_guess);
-  if (guessing == 0) return;
-  const GuessCost cost = budget_.guess_cost(left.running);
+  int64_t drafting = std::count_if(plan_.entries.begin(), plan_.entries.end(), may_draft);
+  if (drafting == 0) return;
+  const DraftCost cost = budget_.draft_cost(left.running);
   for (PlannedRows& entry : plan_.entries) {
-    if (!may_guess(entry)) continue;
+    if (!may_draft(entry)) continue;
     Request& request = *entry.request;
     int64_t room = request.max_output - request.output_size() - 1;
-    int64_t fair = std::min(left.rows, left.results) / guessing--;
+    int64_t fair = std::min(left.rows, left.results) / drafting--;
     int64_t wanted = std::min(fair, room);
     int64_t drafts = request.drafts.next(wanted, own_drafts(request), cost);
-    int64_t guesses = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
-    if (guesses <= 0) continue;
-    if (!cache_.reserve(request.sequence, request.computed + 1 + guesses, 0)) continue;
-    entry.most_guesses = guesses;
+    int64_t draft_tokens = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
+    if (draft_tokens <= 0) continue;
+    if (!cache_.reserve(request.sequence, request.computed + 1 + draft_tokens, 0)) continue;
+    entry.max_draft_tokens = draft_tokens;
     entry.most_drafts = drafts;
-    left.rows -= guesses;
-    left.results -= guesses;
+    left.rows -= draft_tokens;
+    left.results -= draft_tokens;
   }
 }
 
@@ -345,7 +345,7 @@ void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch)
     }
   }
   int64_t next = request.computed + entry.rows;
-  for (int32_t guess : entry.guesses) add(next++, guess);
+  for (int32_t token : entry.draft_tokens) add(next++, token);
   batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
   batch.slots.push_back(std::max(request.sequence.slot, 0));
   batch.source_lengths.push_back(static_cast<int32_t>(request.source.size()));
@@ -369,7 +369,7 @@ int64_t add_results(const PlannedRows& entry, Batch& batch) {
   for (int64_t i = 0; i < entry.rows; ++i, ++row) {
     if (request.wants_row(request.computed + i)) batch.logit_rows.push_back(row);
   }
-  for (size_t i = 0; i < entry.guesses.size(); ++i) batch.logit_rows.push_back(row++);
+  for (size_t i = 0; i < entry.draft_tokens.size(); ++i) batch.logit_rows.push_back(row++);
   return static_cast<int64_t>(batch.logit_rows.size()) - before;
 }
 

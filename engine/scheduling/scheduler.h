@@ -1,4 +1,4 @@
-// Which rows the next step computes, who is admitted, and who is put back.
+// Which rows the next step computes, which requests are admitted, and which are preempted.
 #ifndef WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 #define WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 
@@ -25,16 +25,16 @@ struct RequestQueues {
 struct PlannedRows {
   PlannedRows(Request* request, int64_t rows) : request(request), rows(rows) {}
 
-  Request* request;              // null: it ended meanwhile, or its row was for another token
-  int64_t rows;                  // of its pending tokens, from `computed` on; of its source
-  int64_t most_guesses = 0;      // for which there are pages and results; none unless it runs
-  int64_t most_drafts = 0;       // of them, that may be wrong
-  std::vector<int32_t> guesses;  // made after planning
-  bool forced = false;           // by a mask: they are right
-  std::string error;             // why the request ends; empty: it goes on
-  int64_t results = 0;           // rows of the results that are its own, in the plan's order
-  bool device_draws = false;     // its token, so that its next row needs no host
-  int32_t chosen_from = -1;      // row of the results of the step before whose token its row has
+  Request* request;                   // null: it ended meanwhile, or its row was for another token
+  int64_t rows;                       // of its pending tokens, from `computed` on; of its source
+  int64_t max_draft_tokens = 0;       // for which there are pages and results; none unless it runs
+  int64_t most_drafts = 0;            // of them, that may be wrong
+  std::vector<int32_t> draft_tokens;  // made after planning
+  bool forced = false;                // by a mask: they are right
+  std::string error;                  // why the request ends; empty: it goes on
+  int64_t results = 0;                // rows of the results that are its own, in the plan's order
+  bool device_draws = false;          // its token, so that its next row needs no host
+  int32_t chosen_from = -1;  // row of the results of the step before whose token its row has
 
   // Whether a token is drawn from its last row: all of the request's tokens are computed then.
   bool draws() const { return chosen_from >= 0 || rows == request->pending(); }
@@ -57,15 +57,15 @@ struct SchedulerLimits {
   int64_t max_batch = 0;   // sequences in one step
   int64_t max_rows = 0;    // rows of one step
   int64_t logit_rows = 0;  // of them, whose results are wanted
-  int64_t max_drafts = 0;  // guessed for a request that does not say
+  int64_t max_drafts = 0;  // draft tokens of a request that does not say
   bool whole = false;      // a sequence is computed in one step
 };
 
 // Running requests have a row in every step, the older ones first; what prompts may take beside
 // them is the budget's to say. A request is admitted when the pages of its prompt are free or idle,
-// and when pages run out the youngest one of the lowest priority is put back: it keeps its tokens,
+// and when pages run out the youngest one of the lowest priority is preempted: it keeps its tokens,
 // and its pages as long as nobody needs them, so it goes on with the same ones later. The oldest
-// request of the highest priority always gets on, so there is no deadlock.
+// request of the highest priority always advances, so there is no deadlock.
 class Scheduler {
  public:
   // disk: may be null.
@@ -105,14 +105,14 @@ class Scheduler {
   bool waits_for_prefix(const Request& request, const RequestQueues& queues);
   void enter(Request& request, RequestQueues& queues, StateChanges& changes);
   void plan_running(RequestQueues& queues, Left& left);
-  void plan_guesses(Left& left);
+  void plan_draft_tokens(Left& left);
   void plan_prompts(RequestQueues& queues, Left& left);
   int64_t chunk_of(const Request& request, const Left& left) const;
   bool make_room(Request& request, int64_t tokens, RequestQueues& queues);
   void put_back(Request& request, RequestQueues& queues);
   bool is_planned(const Request& request) const;
   bool can_follow(const PlannedRows& entry) const;
-  int64_t own_drafts(const Request& request) const;  // guesses where the request does not say
+  int64_t own_drafts(const Request& request) const;  // draft tokens where the request does not say
 
   const SchedulerLimits limits_;
   KvCache& cache_;
@@ -124,7 +124,7 @@ class Scheduler {
   uint64_t preemptions_ = 0;
 };
 
-// The arrays of a plan whose guesses are made; fills each entry's `results`.
+// The arrays of a plan that has its draft tokens; fills each entry's `results`.
 Batch make_batch(Plan& plan, size_t groups);
 
 }  // namespace wherry

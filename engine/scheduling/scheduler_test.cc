@@ -232,7 +232,7 @@ TEST(a_tenant_waits_for_a_step_and_not_for_the_end_of_anothers_answers) {
     CHECK(steps_until(f, bobs) <= 5);  // one or two until he is next, three of his own
     CHECK_EQ(f.scheduler.preemptions(), 1u);
     run(f, 1);
-    CHECK_EQ(f.queues.active.size(), 4u);  // who was put back goes on
+    CHECK_EQ(f.queues.active.size(), 4u);  // the preempted request resumes
     CHECK(f.queues.active[3]->output_size() < f.queues.active[0]->output_size());
   }
 }

@@ -36,7 +36,7 @@ void Stepper::launch(Plan& plan) {
   restore(plan);
   mask_seconds_ = 0;
   if (plan.entries.empty()) return;
-  if (plan.entry == Entry::kForward) guess(plan);
+  if (plan.entry == Entry::kForward) draft(plan);
   Batch batch = make_batch(plan, groups_);
   if (plan.entry == Entry::kForward) ask_candidates(plan, batch);
   plan.launched = now_seconds();
@@ -72,34 +72,35 @@ void Stepper::apply(const StateChanges& changes) {
 }
 
 // What a mask forces, else what the text says, else what the draft model says.
-void Stepper::guess(Plan& plan) {
+void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
-    if (entry.most_guesses == 0) continue;
+    if (entry.max_draft_tokens == 0) continue;
     Request& request = *entry.request;
     try {
-      if (request.mask) entry.guesses = request.mask->forced(entry.most_guesses);
-      entry.forced = !entry.guesses.empty();
+      if (request.mask) entry.draft_tokens = request.mask->forced(entry.max_draft_tokens);
+      entry.forced = !entry.draft_tokens.empty();
       if (!entry.forced && entry.most_drafts > 0) {
-        entry.guesses =
-            request.lookup.guess(request.tokens, request.prompt_size, entry.most_drafts);
+        entry.draft_tokens =
+            request.lookup.propose(request.tokens, request.prompt_size, entry.most_drafts);
       }
-      if (entry.guesses.empty() && entry.most_drafts > 0) open.push_back(&entry);
+      if (entry.draft_tokens.empty() && entry.most_drafts > 0) open.push_back(&entry);
     } catch (...) {
       entry.error = current_reason();
     }
   }
-  if (draft_ && !open.empty()) guess_with_draft_model(open);
+  if (draft_ && !open.empty()) run_draft_model(open);
 }
 
-void Stepper::guess_with_draft_model(std::vector<PlannedRows*>& entries) {
+void Stepper::run_draft_model(std::vector<PlannedRows*>& entries) {
   std::vector<DraftJob> jobs;
   for (PlannedRows* entry : entries) {
     Request& request = *entry->request;
     jobs.push_back({request.id, request.sampling(), request.space, entry->most_drafts, {}});
   }
-  draft_->guess(jobs);
-  for (size_t i = 0; i < jobs.size(); ++i) entries[i]->guesses = std::move(jobs[i].guesses);
+  draft_->propose(jobs);
+  for (size_t i = 0; i < jobs.size(); ++i)
+    entries[i]->draft_tokens = std::move(jobs[i].draft_tokens);
   if (draft_->step_seconds() > 0) budget_.record_draft(draft_->step_seconds());
 }
 
@@ -124,14 +125,14 @@ void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
   for (PlannedRows& entry : plan.entries) {
     const Request& request = *entry.request;
     bool samples = entry.draws();
-    auto sampled = samples ? 1 + static_cast<int64_t>(entry.guesses.size()) : 0;
+    auto sampled = samples ? 1 + static_cast<int64_t>(entry.draft_tokens.size()) : 0;
     bool masked = request.mask != nullptr;
     float scale = samples ? CandidateSampler::scale(request.sampling(), masked, count) : 0;
     some = some || scale > 0;
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(entry.results - sampled), 0.0f);
     batch.scales.insert(batch.scales.end(), static_cast<size_t>(sampled), scale);
     Choice choice = CandidateSampler::choice(request.params, entry.next_output());
-    entry.device_draws = scale > 0 && (session_->draws() || choice.likeliest());
+    entry.device_draws = scale > 0 && (session_->draws() || choice.most_likely());
     if (session_->chains()) {
       batch.choices.resize(batch.scales.size());
       if (entry.device_draws) batch.choices.back() = choice;
@@ -163,20 +164,20 @@ bool Stepper::ready(Plan& plan) {
 }
 
 // Of an entry whose results end at row `end`: those of its tokens that candidates do not decide.
-// Each guess is taken for right: what it is followed by is read only then.
+// It assumes that each draft token is accepted: the row after it is read only then.
 bool Stepper::ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
   const Request& request = *entry.request;
   const SamplingInput sampling = request.sampling();
   std::vector<int32_t> text = sampling.tokens;
   const SamplingInput input{sampling.params, sampling.state, text, sampling.prompt_size};
-  const auto guesses = static_cast<int64_t>(entry.guesses.size());
+  const auto draft_tokens = static_cast<int64_t>(entry.draft_tokens.size());
   bool asked = false;
-  for (int64_t i = 0; i <= guesses; ++i) {
-    const int64_t row = end - guesses - 1 + i;
+  for (int64_t i = 0; i <= draft_tokens; ++i) {
+    const int64_t row = end - draft_tokens - 1 + i;
     if (sampler_.needs_row(input, rows, row, request.mask != nullptr)) {
       asked = session_->ask(row) || asked;
     }
-    if (i < guesses) text.push_back(entry.guesses[static_cast<size_t>(i)]);
+    if (i < draft_tokens) text.push_back(entry.draft_tokens[static_cast<size_t>(i)]);
   }
   return asked;
 }
@@ -232,7 +233,7 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   }
   try {
     int64_t sampled_from = first;
-    int64_t told = entry.results - static_cast<int64_t>(entry.guesses.size()) -
+    int64_t told = entry.results - static_cast<int64_t>(entry.draft_tokens.size()) -
                    (entry.rows == request.pending() ? 1 : 0);
     for (int64_t i = 0; i < told; ++i, ++sampled_from) {
       auto token = static_cast<size_t>(request.prompt_reported + i);
@@ -247,7 +248,8 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   return outcome;
 }
 
-// Tokens one by one, as without guesses; a guess that was the token has its successor's row.
+// Samples token by token, as without draft tokens; an accepted one already has the next token's
+// row.
 void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t row,
                              Outcome& outcome) {
   Request& request = *entry.request;
@@ -260,10 +262,10 @@ void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t ro
     if (request.mask && next.finish != WHERRY_STOP && request.mask->accept(next.sample.token)) {
       next.finish = WHERRY_STOP;
     }
-    bool right = i < entry.guesses.size() && next.sample.token == entry.guesses[i];
+    bool right = i < entry.draft_tokens.size() && next.sample.token == entry.draft_tokens[i];
     bool ends = next.finish != WHERRY_RUNNING;
     outcome.samples.push_back(std::move(next));
-    if (right && !ends) ++outcome.right_guesses;
+    if (right && !ends) ++outcome.accepted;
     if (ends || !right) return;
   }
 }

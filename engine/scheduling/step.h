@@ -1,4 +1,4 @@
-// One planned step, from its guesses to its tokens: what the stepping thread does without the
+// One planned step, from its draft tokens to its output: what the stepping thread does without the
 // engine's lock. The requests of a plan are its own meanwhile.
 #ifndef WHERRY_ENGINE_SCHEDULING_STEP_H_
 #define WHERRY_ENGINE_SCHEDULING_STEP_H_
@@ -25,7 +25,7 @@ struct Sampled {
 struct Outcome {
   std::vector<Sample> prompt;    // logprobs of tokens of the prompt, in order
   std::vector<Sampled> samples;  // tokens of the output: its request has them already
-  int64_t right_guesses = 0;
+  int64_t accepted = 0;
   std::vector<float> embedding;
   std::string error;  // of this request alone
 };
@@ -49,8 +49,8 @@ class Stepper {
   Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft, StepBudget& budget,
           size_t groups);
 
-  // Makes the plan's guesses, starts its step, and does what can be done while the device computes.
-  // Sets the `error` of entries that fail alone, and times.
+  // Makes the plan's draft tokens, launches its step, and does what can be done while the device
+  // computes. Sets the `error` of entries that fail alone, and times.
   void launch(Plan& plan);
   double mask_seconds() const { return mask_seconds_; }  // of grammars, after the last launch
 
@@ -67,8 +67,8 @@ class Stepper {
  private:
   void apply(const StateChanges& changes);
   void restore(Plan& plan);
-  void guess(Plan& plan);
-  void guess_with_draft_model(std::vector<PlannedRows*>& entries);
+  void draft(Plan& plan);
+  void run_draft_model(std::vector<PlannedRows*>& entries);
   void ask_masks(Plan& plan);
   void ask_candidates(Plan& plan, Batch& batch) const;
   bool ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end);

@@ -72,8 +72,8 @@ void StepBudget::record_draft(double seconds) {
       draft_seconds_ == 0 ? seconds : kOldDraft * draft_seconds_ + (1 - kOldDraft) * seconds;
 }
 
-GuessCost StepBudget::guess_cost(const StepWork& running) const {
-  GuessCost cost{kCostUnknown, 0};
+DraftCost StepBudget::draft_cost(const StepWork& running) const {
+  DraftCost cost{kCostUnknown, 0};
   double seconds = time_.predict(running);
   if (running.rows == 0 || seconds == 0) return cost;
   double row =

@@ -26,16 +26,16 @@ class StepBudget {
 
   // Rows of a prompt from `position` on, at most `most`, that may join a step of `work`, in which
   // `running` is of running requests, while so many prompts want to. At least one if nothing but
-  // these is in it: a prompt always gets on. At least a few if nothing at all is in it, and as many
-  // as take no longer than these: a row of its own costs as much as several.
+  // these is in it: a prompt always advances. At least a few if nothing at all is in it, and as
+  // many as take no longer than these: a row of its own costs as much as several.
   int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                       int64_t position, int64_t most) const;
 
   // A step of a draft model.
   void record_draft(double seconds);
 
-  // What guessing costs beside such requests.
-  GuessCost guess_cost(const StepWork& running) const;
+  // What draft tokens cost while such requests run.
+  DraftCost draft_cost(const StepWork& running) const;
 
  private:
   double margin() const;  // share of the allowed time that is spent

@@ -226,7 +226,8 @@ TEST(before_anything_is_known_a_prompt_gets_one_row) {
 TEST(a_bound_on_seconds_holds_without_streams_and_beside_them) {
   const double bound = 0.5;
   for (const Cost& cost : kCosts) {
-    if (cost.of(StepWork{64, 64, 64 * 65 / 2}) > bound) continue;  // the first step is a guess
+    if (cost.of(StepWork{64, 64, 64 * 65 / 2}) > bound)
+      continue;  // nothing is known before the first step
     for (int64_t streams : {0, 4}) {
       Machine machine([&](const StepWork& work) { return cost.of(work); }, bound);
       if (streams > 0) machine.start_streams(streams, 16), machine.decode(50);
@@ -270,19 +271,19 @@ TEST(where_the_least_rows_break_the_bound_more_come_that_take_no_longer) {
   }
 }
 
-TEST(what_a_guess_costs) {
+TEST(what_a_draft_token_costs) {
   StepBudget budget(kSlowdown);
   StepWork running;
   running.add(99, 1);
-  CHECK_EQ(budget.guess_cost(running).row, 0.1);  // not known
+  CHECK_EQ(budget.draft_cost(running).row, 0.1);  // not known
   budget.record(running, 10e-3);
-  CHECK_EQ(budget.guess_cost(running).row, 0.1);
+  CHECK_EQ(budget.draft_cost(running).row, 0.1);
   StepWork with;
   with.add(99, 5);
   budget.record(with, 12e-3);
   budget.record_draft(1e-3);
-  CHECK(budget.guess_cost(running).row > 0.03 && budget.guess_cost(running).row < 0.06);
-  CHECK(budget.guess_cost(running).draft > 0.099 && budget.guess_cost(running).draft < 0.101);
+  CHECK(budget.draft_cost(running).row > 0.03 && budget.draft_cost(running).row < 0.06);
+  CHECK(budget.draft_cost(running).draft > 0.099 && budget.draft_cost(running).draft < 0.101);
 }
 
 }  // namespace

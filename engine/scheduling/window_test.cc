@@ -42,7 +42,7 @@ void check_tokens(const FakeOptions& options, const std::string& config,
   }
   std::map<uint64_t, std::vector<int32_t>> tokens;
   for (int steps = 0; engine.stats().finished < sizes.size(); ++steps) {
-    CHECK(steps < 1000);  // it gets on
+    CHECK(steps < 1000);  // it advances
     std::vector<wherry_event> events(64);
     std::string error;
     size_t n = engine.step(events.data(), events.size(), &error);

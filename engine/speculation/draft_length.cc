@@ -6,16 +6,17 @@ namespace wherry {
 
 namespace {
 
-constexpr double kRemember = 0.85;  // share of the old rate after one guessed token
-constexpr int32_t kRetry = 48;      // steps without guesses before one is tried
+constexpr double kRemember = 0.85;  // share of the old rate after one draft token
+constexpr int32_t kRetry = 48;      // steps without draft tokens before one is tried
 constexpr int64_t kMost = 16;       // tokens
 
 }  // namespace
 
-int64_t DraftLength::next(int64_t limit, int64_t fallback, const GuessCost& cost) {
+int64_t DraftLength::next(int64_t limit, int64_t fallback, const DraftCost& cost) {
   limit = std::min({limit, kMost, asked_ < 0 ? fallback : static_cast<int64_t>(asked_)});
   if (limit <= 0) return 0;
-  // With k guesses a step gives 1 + a + ... + a^k tokens on average and costs 1 + k (row + draft).
+  // With k draft tokens a step gives 1 + a + ... + a^k tokens on average and costs 1 + k (row +
+  // draft).
   int64_t best = 0;
   double tokens = 1, chance = 1, speed = 1;
   for (int64_t k = 1; k <= limit; ++k) {
@@ -32,8 +33,8 @@ int64_t DraftLength::next(int64_t limit, int64_t fallback, const GuessCost& cost
   return best;
 }
 
-void DraftLength::record(int64_t guessed, int64_t right) {
-  for (int64_t i = 0; i < std::min(guessed, right + 1); ++i) {
+void DraftLength::record(int64_t drafted, int64_t right) {
+  for (int64_t i = 0; i < std::min(drafted, right + 1); ++i) {
     rate_ = kRemember * rate_ + (i < right ? 1 - kRemember : 0);
   }
 }

@@ -1,5 +1,5 @@
-// How many tokens to guess for one request: what its guesses were worth so far against what a row
-// costs. Guessing changes no token, only the time it takes.
+// How many draft tokens one request gets: its acceptance rate so far against the cost of a row. It
+// changes no token, only the time.
 #ifndef WHERRY_ENGINE_SPECULATION_DRAFT_LENGTH_H_
 #define WHERRY_ENGINE_SPECULATION_DRAFT_LENGTH_H_
 
@@ -7,10 +7,10 @@
 
 namespace wherry {
 
-// Of a step with guesses, as shares of a step of running requests without.
-struct GuessCost {
-  double row = 0;    // of computing a guessed token
-  double draft = 0;  // of guessing it: a draft model's step
+// Costs of a draft token, as shares of a step of the running requests without any.
+struct DraftCost {
+  double row = 0;    // of verifying it: a row
+  double draft = 0;  // of proposing it: a draft model's step
 };
 
 class DraftLength {
@@ -19,19 +19,19 @@ class DraftLength {
   explicit DraftLength(int32_t asked) : asked_(asked) {}
 
   // The length with the most tokens a second, at most `limit`; 0: none. `fallback`: the engine's
-  // own choice. Every so often one guess is made where none pays, to see whether it would.
-  int64_t next(int64_t limit, int64_t fallback, const GuessCost& cost);
+  // own choice. Where none pays, one is tried now and then.
+  int64_t next(int64_t limit, int64_t fallback, const DraftCost& cost);
 
-  // Whether some step may have guesses.
-  bool may_guess(int64_t fallback) const { return asked_ < 0 ? fallback > 0 : asked_ > 0; }
+  // Whether some step may have draft tokens.
+  bool may_draft(int64_t fallback) const { return asked_ < 0 ? fallback > 0 : asked_ > 0; }
 
-  // Of `guessed` tokens the first `right` were right.
-  void record(int64_t guessed, int64_t right);
+  // The first `right` of `drafted` tokens were accepted.
+  void record(int64_t drafted, int64_t right);
 
  private:
   int32_t asked_;
-  double rate_ = 0.7;    // that a guess is right if those before it were: a moving average
-  int32_t skipped_ = 0;  // steps since a guess
+  double rate_ = 0.7;    // of acceptance if those before it were accepted: a moving average
+  int32_t skipped_ = 0;  // steps since the last draft token
 };
 
 }  // namespace wherry

@@ -5,7 +5,7 @@
 namespace wherry {
 namespace {
 
-TEST(right_guesses_become_longer) {
+TEST(accepted_drafts_become_longer) {
   DraftLength drafts(-1);
   for (int i = 0; i < 30; ++i) {
     int64_t n = drafts.next(16, 8, {0.1, 0});
@@ -15,19 +15,19 @@ TEST(right_guesses_become_longer) {
   CHECK_EQ(drafts.next(3, 8, {0.1, 0}), 3);
 }
 
-TEST(wrong_guesses_end_and_are_tried_again_now_and_then) {
+TEST(rejected_drafts_end_and_are_tried_again_now_and_then) {
   DraftLength drafts(8);
   for (int i = 0; i < 40; ++i) drafts.record(drafts.next(16, 0, {0.3, 0}), 0);
-  int guesses = 0;
+  int draft_tokens = 0;
   for (int i = 0; i < 480; ++i) {
     int64_t n = drafts.next(16, 0, {0.3, 0});
-    guesses += static_cast<int>(n);
+    draft_tokens += static_cast<int>(n);
     drafts.record(n, 0);
   }
-  CHECK_EQ(guesses, 10);
+  CHECK_EQ(draft_tokens, 10);
 }
 
-TEST(dear_rows_make_guesses_rare) {
+TEST(expensive_rows_make_drafts_rare) {
   DraftLength cheap(16), dear(16);
   CHECK(cheap.next(16, 0, {0.02, 0}) > dear.next(16, 0, {0.3, 0}));
   CHECK_EQ(DraftLength(16).next(16, 0, {0.9, 0}), 0);

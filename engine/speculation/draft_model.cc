@@ -9,10 +9,10 @@ namespace wherry {
 
 namespace {
 
-// Prompt, output and guesses so far: what the job's next guess follows.
+// Prompt, output and draft tokens so far, which the job's next draft token follows.
 std::vector<int32_t> text_of(const DraftJob& job) {
   std::vector<int32_t> text = job.input.tokens;
-  text.insert(text.end(), job.guesses.begin(), job.guesses.end());
+  text.insert(text.end(), job.draft_tokens.begin(), job.draft_tokens.end());
   return text;
 }
 
@@ -39,7 +39,7 @@ DraftModel::Held& DraftModel::held_by(const DraftJob& job, StateChanges& changes
     held.tokens.assign(tokens.begin(), tokens.begin() + n);
     return held;
   }
-  // What it guessed wrong is written over.
+  // Rejected draft tokens are overwritten.
   size_t most = std::min(held.tokens.size(), tokens.size() - 1);
   auto differ = std::mismatch(held.tokens.begin(), held.tokens.begin() + static_cast<int64_t>(most),
                               tokens.begin());
@@ -47,7 +47,7 @@ DraftModel::Held& DraftModel::held_by(const DraftJob& job, StateChanges& changes
   return held;
 }
 
-void DraftModel::guess(std::vector<DraftJob>& jobs) {
+void DraftModel::propose(std::vector<DraftJob>& jobs) {
   for (;;) {
     StateChanges changes;
     std::vector<Turn> turns;
@@ -65,11 +65,11 @@ void DraftModel::guess(std::vector<DraftJob>& jobs) {
 // Whether the job has something to compute in this step.
 bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
                       StateChanges& changes) {
-  if (static_cast<int64_t>(job.guesses.size()) >= job.most || rows_left == 0) return false;
+  if (static_cast<int64_t>(job.draft_tokens.size()) >= job.most || rows_left == 0) return false;
   std::vector<int32_t> wanted = text_of(job);
   auto size = static_cast<int64_t>(wanted.size());
   if (size >= context_) return false;
-  bool first = job.guesses.empty();
+  bool first = job.draft_tokens.empty();
   Held& held = first ? held_by(job, changes) : held_.at(job.id);
   auto computed = static_cast<int64_t>(held.tokens.size());
   int64_t rows = std::min(size - computed, rows_left);
@@ -100,7 +100,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
     }
     batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
-    // A row that only reads the prompt gives no guess; a token is drawn without the mask.
+    // A row that only reads the prompt gives no draft token; others are drawn without the mask.
     if (session_->most_candidates() > 0) {
       float scale = CandidateSampler::scale(turn.job->input, false, session_->most_candidates());
       batch.scales.push_back(scale);
@@ -133,7 +133,8 @@ void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
     if (tokens.size() == turn.wanted.size()) {
       const SamplingInput& own = turn.job->input;
       SamplingInput input{own.params, own.state, turn.wanted, own.prompt_size};
-      turn.job->guesses.push_back(sampler_.sample(input, *session_, logits, row, nullptr).token);
+      turn.job->draft_tokens.push_back(
+          sampler_.sample(input, *session_, logits, row, nullptr).token);
     }
     ++row;
   }

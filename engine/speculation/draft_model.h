@@ -1,4 +1,4 @@
-// Guesses from a smaller model with the same vocabulary, which keeps a cache of its own.
+// Draft tokens from a smaller model with the same vocabulary and a KV cache of its own.
 #ifndef WHERRY_ENGINE_SPECULATION_DRAFT_MODEL_H_
 #define WHERRY_ENGINE_SPECULATION_DRAFT_MODEL_H_
 
@@ -13,13 +13,13 @@
 
 namespace wherry {
 
-// One sequence that wants guesses.
+// One sequence that wants draft tokens.
 struct DraftJob {
   uint64_t id;
   const SamplingInput input;  // what was sampled so far, and how
   const PrefixSpace& space;
-  int64_t most;                  // guesses
-  std::vector<int32_t> guesses;  // the result: at most so many
+  int64_t most;                       // draft tokens
+  std::vector<int32_t> draft_tokens;  // the result: at most so many
 };
 
 class DraftModel {
@@ -27,14 +27,14 @@ class DraftModel {
   // The cache is as large as the target model's, in tokens.
   DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config, int64_t context);
 
-  // Guesses for all jobs together, a step of the draft model for each further token. A guess is
-  // drawn as the target model's token will be: greedily, or with the request's own generator, so
-  // that two models that agree draw the same.
-  void guess(std::vector<DraftJob>& jobs);
+  // Proposes for all jobs together, one step of the draft model for each further token. A draft
+  // token is drawn as the target model's token will be: greedily, or with the request's own
+  // generator, so that two models that agree draw the same.
+  void propose(std::vector<DraftJob>& jobs);
 
   void forget(uint64_t id);  // the request has ended
   void clear();
-  double step_seconds() const { return step_seconds_; }  // of a guess, a moving average
+  double step_seconds() const { return step_seconds_; }  // moving average
 
  private:
   struct Held {
@@ -45,7 +45,7 @@ class DraftModel {
   struct Turn {  // a job in one step
     DraftJob* job;
     Held* held;
-    std::vector<int32_t> wanted;  // prompt, output and guesses
+    std::vector<int32_t> wanted;  // prompt, output and draft tokens
     int64_t rows;
   };
 

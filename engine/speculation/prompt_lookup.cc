@@ -44,8 +44,8 @@ bool PromptLookup::follows(const Place& place, const std::vector<int32_t>& token
   return std::equal(tokens.end() - n, tokens.end(), text.begin() + (place.next - n));
 }
 
-std::vector<int32_t> PromptLookup::guess(const std::vector<int32_t>& tokens, int64_t prompt_size,
-                                         int64_t most) {
+std::vector<int32_t> PromptLookup::propose(const std::vector<int32_t>& tokens, int64_t prompt_size,
+                                           int64_t most) {
   auto size = static_cast<int64_t>(tokens.size());
   index(tokens, indexed_, false);
   indexed_ = size;

@@ -1,4 +1,4 @@
-// Guesses from the text itself: what followed the last few tokens where they stood before, in the
+// Draft tokens from the text itself: what followed the last few tokens at an earlier place of the
 // prompt, the output, or a predicted output. After Saxena, "Prompt Lookup Decoding" (2023).
 #ifndef WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
 #define WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
@@ -18,7 +18,8 @@ class PromptLookup {
 
   // At most `most` tokens that may follow `tokens` (a prompt of prompt_size, and the output so
   // far), which have only grown since the last call. Costs what was added since, not the whole.
-  std::vector<int32_t> guess(const std::vector<int32_t>& tokens, int64_t prompt_size, int64_t most);
+  std::vector<int32_t> propose(const std::vector<int32_t>& tokens, int64_t prompt_size,
+                               int64_t most);
 
  private:
   struct Place {

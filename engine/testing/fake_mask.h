@@ -1,4 +1,4 @@
-// A mask for tests: what may come next is a function of the seed and the token before.
+// A mask for tests: the allowed tokens are a function of the seed and the token before.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 #define WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 

@@ -207,7 +207,7 @@ class FakeSession : public Session {
   }
 
   // What sampling gives where the request's own numbers are asked for, and now and then another
-  // one, as a guess may be.
+  // one, as a draft token may be.
   int32_t choose(const float* row, const Candidates& made, float scale, const Choice& choice) {
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(row[0])));
     bool wrong = uniform(seed, 2) < model_.options.wrong_choices;

@@ -30,13 +30,13 @@ struct FakeOptions {
   uint64_t seed = 0;          // of another model with the same vocabulary
   bool asynchronous = false;  // computes as late as it may
   bool chains = false;        // takes a step before the last one is collected; with `candidates`
-  bool draws = false;         // and others than the likeliest tokens for it
+  bool draws = false;         // and other tokens than the most likely ones
   double wrong_choices = 0;   // share of the tokens that it then chooses and sampling does not
   int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
   double error = 0;           // relative, of their sums
   bool asks = false;          // whole rows come only if they were asked for
   double sharpness = 1;       // of the distributions
-  double agrees = 1;  // share of texts after which that model's likeliest token is this one's
+  double agrees = 1;  // share of texts after which that model's most likely token is this one's
 };
 
 class FakeModel : public Model {

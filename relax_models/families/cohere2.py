@@ -24,7 +24,7 @@ class Cohere2Config(decoder.WindowedConfig):
     attention_bias: bool = False
     logit_scale: Annotated[float, Range(1e-6, 1e6)] = 0.0625
     sliding_window: Positions | None = 4096
-    sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 4  # each so-and-so-manieth has none
+    sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 4  # every Nth layer has no window
     IGNORED: ClassVar[tuple[str, ...]] = ("cache_implementation",)
 
     def is_windowed(self, layer: int) -> bool:

@@ -20,7 +20,7 @@ class Exaone4Config(decoder.WindowedConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     rms_norm_eps: Epsilon = 1e-5
     sliding_window: Positions | None = 4096
-    # Each so-and-so-manieth layer has no window; or its layers by letters: L has one, G has not.
+    # Every Nth layer has no window; or its layers by letters: L has one, G has not.
     sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
 
     def problems(self) -> Iterator[str]:

@@ -22,7 +22,7 @@ class Gemma3Config(gemma2.Gemma2Config):
     max_position_embeddings: Positions = 131072
     final_logit_softcapping: Cap | None = None
     attn_logit_softcapping: Cap | None = None
-    sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # each so-and-so-manieth has none
+    sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # every Nth layer has no window
     local_rope: RopeConfig  # of windowed layers
     # Of Gemma 3 4B, whose config.json has of its text model what differs from these.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {

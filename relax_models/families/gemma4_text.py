@@ -35,7 +35,7 @@ ROPE = {
     WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
     FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
 }
-PATTERN = 6  # without layer_types each so-and-so-manieth has no window
+PATTERN = 6  # without layer_types every Nth layer has no window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class GroupedConfig:
     topk_group: Count = 1
     first_k_dense_replace: Few = 0
     norm_topk_prob: bool = False
-    num_nextn_predict_layers: Few = 0  # that guess further tokens: they are not used
+    num_nextn_predict_layers: Few = 0  # of multi-token prediction, which are not used
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()  # type: ignore[misc]

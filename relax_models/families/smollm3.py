@@ -22,7 +22,7 @@ class SmolLM3Config(decoder.WindowedConfig):
     mlp_bias: bool = False
     use_sliding_window: bool = False
     no_rope_layers: tuple[Annotated[int, Range(0, 1)], ...] = ()  # of each layer 1 if it has RoPE
-    no_rope_layer_interval: Annotated[int, Range(1, 2**12)] = 4  # without: each so-and-so-manieth
+    no_rope_layer_interval: Annotated[int, Range(1, 2**12)] = 4  # every Nth layer has no RoPE
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 2000000.0}
 
     def problems(self) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Assembler:
         reasoning: of them, those of reasoning.
         seconds: of queue, prompt and output.
         cached: tokens of the prompt that were found in the prefix cache.
-        drafted: tokens guessed ahead; accepted: of them, right.
+        drafted: draft tokens verified; accepted: those of them that were accepted.
         finish: why the choice ended; None while it goes on.
         must_abort: it ended by a stop string or by its parser, of which the core knows nothing.
     """

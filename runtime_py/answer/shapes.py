@@ -64,7 +64,7 @@ class PromptTokensDetails(Shape):
 
 @dataclass(slots=True)
 class CompletionTokensDetails(Shape):
-    """Guesses that were made ahead, of which rejected ones are in no other count; reasoning."""
+    """Draft tokens, of which rejected ones are in no other count; reasoning."""
 
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0

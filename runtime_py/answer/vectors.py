@@ -1,4 +1,4 @@
-"""Answers in numbers: the shapes of OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
+"""The shapes of OpenAI's embeddings, vLLM's scores and Cohere's rankings."""
 
 from __future__ import annotations
 

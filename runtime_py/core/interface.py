@@ -77,7 +77,7 @@ class SamplingParams:
     salt: int = 0  # uint64; only requests of equal salt share cached prefixes
     adapter: int = 0
 
-    max_drafts: int = -1  # tokens guessed ahead a step; 0 none, -1 the engine's choice
+    max_drafts: int = -1  # draft tokens a step; 0 none, -1 the engine's choice
     prediction: tuple[int, ...] = ()  # what the output is likely to repeat
 
     embed: int = 0  # 1: the prompt's embedding in place of an output
@@ -129,7 +129,7 @@ class Event(NamedTuple):
     error: str = ""
     prompt: bool = False  # a token of the prompt
     cached_tokens: int = 0  # of the prompt, found in the prefix cache
-    drafted_tokens: int = 0  # guessed so far
+    drafted_tokens: int = 0  # verified so far
     accepted_tokens: int = 0  # of them, right
     queue_seconds: float = 0.0  # before its first step
     prefill_seconds: float = 0.0  # from there to its first token
@@ -148,10 +148,10 @@ class CoreStats:
     disk_tokens: int = 0  # of these, read from disk
     decode_tokens: int = 0
     recomputed_tokens: int = 0  # after a preemption
-    drafted_tokens: int = 0  # guessed ahead
+    drafted_tokens: int = 0  # verified
     accepted_tokens: int = 0  # of them, right
     finished: int = 0  # requests, whatever the reason
-    preemptions: int = 0  # requests put back for want of pages
+    preemptions: int = 0  # requests preempted because pages ran out
     waiting: int = 0
     prefilling: int = 0
     running: int = 0

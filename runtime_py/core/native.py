@@ -60,7 +60,7 @@ class NativeCore:
         device: "cpu" or "<kind>:<index>".
         options: wherry_model_load's options: "threads", "pack_dir", "cuda_graphs".
         config: wherry_engine_create's.
-        draft: library and weights of a smaller model that guesses ahead, or None.
+        draft: library and weights of a smaller model that proposes draft tokens, or None.
 
     Raises:
         ArtifactError: the library or the weights do not fit.

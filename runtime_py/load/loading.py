@@ -169,8 +169,8 @@ def native_core(
     known = bool(before) and integrity.seen(packed, [*before, *shards])
     if known:  # once a start of the machine is enough
         options = {**options, "check_weights": 0}
-    guesser = (draft / library_for(read_manifest(draft)), draft) if draft else None
-    core = NativeCore(open_core(), library, folder, device, options, config, guesser)
+    draft_model = (draft / library_for(read_manifest(draft)), draft) if draft else None
+    core = NativeCore(open_core(), library, folder, device, options, config, draft_model)
     after = _inodes(packed)
     _look_at_packed(before, after)
     if after and not known:

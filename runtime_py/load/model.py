@@ -130,10 +130,10 @@ class LoadedModel:
             draft = loading.draft_of(options)
             config = loading.engine_config(manifest, options, device, draft)
             tokenizer, template, defaults = loading.tokenizer_of(folder)
-            guesser = {"draft": draft} if draft else {}
+            draft_model = {"draft": draft} if draft else {}
             return cls(
                 manifest.name,
-                core_factory(folder, manifest, device, set_up, config, **guesser),
+                core_factory(folder, manifest, device, set_up, config, **draft_model),
                 tokenizer,
                 template,
                 defaults=defaults,

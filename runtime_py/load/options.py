@@ -37,8 +37,8 @@ class LoadOptions(CompileOptions, total=False):
     prefix_cache: bool | None  # whether prompts share what earlier ones computed; None: they do
     prefix_cache_dir: str | Path | None  # folder where it outlives the process; None: nowhere
     prefix_cache_bytes: int | None  # that the folder may take; None: 1 GiB
-    draft: str | Path | None  # a smaller model of the same tokenizer, that guesses ahead
-    max_drafts: int | None  # tokens guessed ahead; None: none, with a draft model 4
+    draft: str | Path | None  # a smaller model of the same tokenizer that proposes draft tokens
+    max_drafts: int | None  # draft tokens a step; None: none, with a draft model 4
     tool_format: str | None  # how the model calls tools; None: its chat template tells
     max_slowdown: float | None  # of running answers by prompts that arrive; None: 2
     # Whether a CUDA device is asked for a decode step at once, not kernel by kernel; None: it is.

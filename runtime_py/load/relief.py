@@ -31,7 +31,7 @@ def of_weights_and_step(model: Made, *, draft: bool) -> str:
 
     Args:
         model: the one that is to be loaded.
-        draft: whether another guesses for it.
+        draft: whether it has a draft model.
     """
     ways = ["Close something"]
     if draft:
@@ -48,7 +48,7 @@ def of_a_context(model: Made, *, draft: bool) -> str:
 
     Args:
         model: the one that is to be loaded.
-        draft: whether another guesses for it.
+        draft: whether it has a draft model.
     """
     ways = []
     if _can_have_int8_cache(model):

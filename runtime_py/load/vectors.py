@@ -1,4 +1,4 @@
-"""What a loaded model answers in numbers: embeddings, scores of pairs, and rankings by them."""
+"""Embeddings of a loaded model, scores of pairs, and rankings by them."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class SamplingRequest(RequestShape, SamplingFields):
     user: str | None = Field(None, max_length=1024)
     safety_identifier: str | None = Field(None, max_length=1024)
     cache_salt: str | None = Field(None, max_length=1024)  # vLLM's: who shares cached prefixes
-    max_drafts: int | None = Field(None, ge=0, le=64)  # tokens guessed ahead; 0: none
+    max_drafts: int | None = Field(None, ge=0, le=64)  # draft tokens a step; 0: none
     # vLLM's: alternatives of each token of the prompt; false is as good as nothing.
     prompt_logprobs: Annotated[
         int | None,

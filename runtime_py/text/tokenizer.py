@@ -129,7 +129,7 @@ class Tokenizer:
     def encode_at_most(
         self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
     ) -> list[int]:
-        """`encode` for texts of strangers: time and memory are bounded by `limit` tokens.
+        """`encode` for untrusted texts: time and memory are bounded by `limit` tokens.
 
         Raises:
             TooManyTokens: certainly so by the text's bytes, or it has more than 32 bytes a token,

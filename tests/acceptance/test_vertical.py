@@ -41,7 +41,7 @@ def demo():
 
 @pytest.mark.cpu
 def test_greedy_text_is_that_of_transformers():
-    """The demo in float32: each token that we choose is the likeliest of the reference, too."""
+    """The demo in float32: each token that we choose is the most likely one of the reference."""
     arguments = ("run", "demo", "--quant", "q0f32", "--kv-dtype", "float32", "--completion")
     arguments += ("--temperature", "0", "--max-tokens", "150", PROMPT)
     done = wherry(*arguments)

@@ -105,7 +105,7 @@ def test_a_matrix_of_each_head(tmp_path):
     assert np.array_equal(got["v.weight"], each[:, 5:])
 
 
-def test_stacks_and_layers_that_guess(tmp_path):
+def test_stacks_and_draft_layers(tmp_path):
     words = (
         stack("up.weight", "{}.a.weight", "{}.b.weight"),
         spare_layers("layers.*.*", "spare"),

@@ -98,7 +98,7 @@ def test_a_prompt_outlives_the_process(run, tmp_path):
     assert cached(usages[0]) == disk == len(PROMPT) // 4 * 4
 
 
-def test_a_draft_model_guesses_ahead(run, compiled):
+def test_a_draft_model_proposes(run, compiled):
     usages, accepted, _, _ = run({"draft": str(compiled[0])}, {})
     assert accepted > 0  # it is the model itself
     details = usages[0]["completion_tokens_details"]

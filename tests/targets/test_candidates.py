@@ -73,7 +73,7 @@ def kernel(build, request):
 
 
 @pytest.mark.gpu
-def test_likeliest_tokens_and_sums(kernel):
+def test_most_likely_tokens_and_sums(kernel):
     vocab, run = kernel
     rng = np.random.default_rng(vocab)
     x = (3 * rng.standard_normal((6, vocab))).astype("float32")

@@ -88,7 +88,7 @@ def test_the_tokens_of_draws(choose, setting):
 
 
 @pytest.mark.gpu
-def test_the_likeliest_and_rows_without_candidates(choose):
+def test_the_most_likely_and_rows_without_candidates(choose):
     rng = np.random.default_rng(2)
     x = rng.standard_normal((3, VOCAB)).astype("float32")
     packed = np.stack([packed_of(row, 1) for row in x])

@@ -52,7 +52,7 @@ def check(build, case):
     run, exact = fused_linear(build, KERNELS, spec, rng)
     y = run(np.arange(ROWS))
     error = np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2))
-    assert error < 6e-4  # of float16: x, opened weights and y
+    assert error < 6e-4  # of float16: x, dequantized weights and y
     for some in (range(9, 20), rng.permutation(ROWS)):  # a row's bits, in any company
         assert np.array_equal(run(np.array(some)), y[np.array(some)])
     few = run(np.arange(3))  # by other kernels, which do not round
@@ -66,7 +66,7 @@ def test_emulated(case):
 
 
 def check_experts(build):
-    """Gates, and sums over a row's experts; tiles of few rows, and of none."""
+    """Gates, and sums over a row's experts; tiles of some rows, and of none."""
     gate, plain = EXPERTS[0], EXPERTS[4]
     for spec in (gate, replace(plain, routed=True, top_k=2, combined=True)):
         run, y = expert_linear(build, KERNELS, spec, bound=6e-4)

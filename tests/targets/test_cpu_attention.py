@@ -113,7 +113,7 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype)
 
 @pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD, INT8])
 def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
-    """Over several blocks, where few rows go block by block and many go by tiles."""
+    """Over several blocks, where decode goes block by block and prefill by tiles."""
     rng = np.random.default_rng(6)
     run, pages = attend(h, g, e, kv_dtype), values(rng, (40, 2, g, 16, e), kv_dtype)
     table = [*rng.permutation(36)]

@@ -1,4 +1,4 @@
-"""Experts on devices, or emulated: against NumPy, and few rows against many."""
+"""Experts on devices, or emulated: against NumPy, and GEMV against GEMM."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CASES = [
 )
 def test_expert_linear(build, spec):
     run, y = expert_linear(build, KERNELS, spec)
-    # Few rows and many go to different kernels: the same bits.
+    # GEMV and GEMM are different kernels: the same bits.
     for some in (slice(0, 1), slice(4, 9), np.random.default_rng(1).permutation(ROWS)):
         assert np.array_equal(run(some), y[some])
 

@@ -45,7 +45,7 @@ def test_linear(build, n, k, scheme, scale_dtype):
 
     y, expected = run(x), x.astype("float64") @ weight.T.astype("float64")
     assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < 1e-6
-    # Few rows and many go to different kernels: the same bits.
+    # GEMV and GEMM are different kernels: the same bits.
     for start, stop in ((0, 1), (5, 7), (9, 17), (9, 18), (30, 37)):
         assert np.array_equal(run(x[start:stop]), y[start:stop])
     order = rng.permutation(37)

@@ -25,7 +25,7 @@ from ..support.tiny_models import save
 
 REQUIRED = "WHERRY_REQUIRE_ROCM"  # set in CI, which installs lld and rocm-device-libs
 MACHINES = {"gfx90a": 0x3F, "gfx942": 0x4C, "gfx1100": 0x41, "gfx1201": 0x4E}  # of e_flags
-MULTIPLY = {  # what many rows are multiplied by
+MULTIPLY = {  # what GEMMs are multiplied by
     "gfx90a": "v_mfma_f32_16x16x16f16",
     "gfx942": "v_mfma_f32_16x16x16_f16",
     "gfx1100": "v_wmma_f32_16x16x16_f16",

@@ -45,7 +45,7 @@ def test_fused_linear(case, monkeypatch):
     few = np.concatenate([run(np.arange(i, min(i + FEW, ROWS))) for i in range(0, ROWS, FEW)])
     for y in (many, few):
         assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < BOUND[spec.y_dtype]
-    # Few rows and many go to kernels whose sums have different orders; in each, a row has its bits.
+    # GEMV and GEMM add in different orders; in each, a row has its bits.
     for some in ([3], [0, 69, 5], range(60, 68)):
         assert np.array_equal(run(np.array(some)), few[np.array(some)])
     for some in (range(9), range(20, 53), rng.permutation(ROWS)):

@@ -88,6 +88,6 @@ def test_gemm(name):
     y = run(np.arange(70))
     exact = expected(spec, x, weight, norm, r)
     error = np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2))
-    assert error < 6e-4  # of float16: x, opened weights and y
+    assert error < 6e-4  # of float16: x, dequantized weights and y
     for some in (range(9, 20), rng.permutation(70)):
         assert np.array_equal(run(np.array(some)), y[np.array(some)])

@@ -29,7 +29,7 @@ const out = await everywhere(core, given);
 out.metadata = core.metadata;
 out.progress = progress;
 
-// Speculation: a text that repeats itself, guessed from what it says.
+// Speculation: a text that repeats itself, drafted from what it says.
 const params = { ...core.paramsDefault(), temperature: 0, maxTokens: given.tokens, maxDrafts: 4 };
 out.drafted = (await run(core, [{ tokens: given.prompts[0], params }]))[0];
 core.destroy();

@@ -106,7 +106,7 @@ def test_what_is_damaged_is_refused_with_words(told):
     assert refused["config"].startswith("CoreError invalid_argument:")
 
 
-def test_guesses_change_no_token(told):
+def test_draft_tokens_change_no_token(told):
     assert told["drafted"]["tokens"] == told["together"][0]["tokens"]
 
 

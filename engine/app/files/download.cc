@@ -31,7 +31,7 @@ class Report {
     total_ = total;
     again();
   }
-  // Counts bytes that came, or had come in vain; says so now and then.
+  // Counts bytes that came, or that were wasted; reports now and then.
   void more(int64_t bytes) {
     done_ += bytes;
     if (std::abs(done_ - said_) >= kBetweenReports || done_ == total_) again();

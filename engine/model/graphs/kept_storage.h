@@ -36,7 +36,7 @@ class KeptStorage {
 
   // One that is not taken, of an allocation's device (an index of the VM's) and bytes; null: none.
   const ffi::Any* take(int64_t device, int64_t bytes);
-  // Keeps one that was made in vain of that; it is taken.
+  // Keeps an unused one of that; it is taken.
   void keep(int64_t device, int64_t bytes, ffi::Any piece);
 
  private:

@@ -20,7 +20,8 @@ int64_t rounded_pages(int64_t pages);
 // last sequence owns pages -1 behind its own, which no row of it reaches.
 Batch with_rounded_pages(const Batch& batch, const std::vector<int64_t>& most);
 
-// The sizes of all arrays of a batch. `drawn`: whether its choices are more than the likeliest.
+// The sizes of all arrays of a batch. `drawn`: whether its choices are more than the most likely
+// token.
 StepGraphs::Key key_of(const Batch& batch, bool drawn);
 
 }  // namespace wherry

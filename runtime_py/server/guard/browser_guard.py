@@ -80,7 +80,7 @@ class BrowserGuard:
 def check_content(method: str, path: str, headers: Headers) -> None:
     """Refuse what is no JSON. Pages may send other types without asking first.
 
-    Ollama looks at no type, so some of its clients send none, or curl's: they are believed where no
+    Ollama looks at no type, so some of its clients send none, or curl's: they are accepted where no
     browser has said that it asks for a page.
 
     Raises:

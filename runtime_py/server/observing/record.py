@@ -36,7 +36,7 @@ class RequestRecord:
         key: name of the key that it came with.
         model: that answers it.
         generation: the answer, if a model writes one.
-        tokens_read: for an answer in numbers.
+        tokens_read: for embeddings, scores and rankings.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP with what strangers' connections need: time-outs, a limit, errors in JSON."""
+"""Uvicorn's HTTP for untrusted clients: timeouts, a limit of connections, errors in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON from and for strangers: its structure is measured before Python's objects are made of it.
+"""JSON of untrusted clients: its structure is measured before Python's objects are made of it.
 
 A body of 16 MiB can hold millions of values, each of which costs a hundred bytes and, while the
 parser runs, the interpreter's lock. Measuring takes NumPy some milliseconds a MiB, without the

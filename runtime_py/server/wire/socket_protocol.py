@@ -1,4 +1,4 @@
-"""Uvicorn's WebSocket with what strangers' connections need: limits, and errors in JSON."""
+"""Uvicorn's WebSocket for untrusted clients: limits, and errors in JSON."""
 
 from __future__ import annotations
 

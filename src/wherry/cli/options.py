@@ -99,16 +99,16 @@ limits = stack(
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
 )
-guessing = stack(
+speculation = stack(
     click.option(
         "--draft",
         metavar="MODEL",
-        help="A smaller model of the same tokenizer, which guesses ahead: the same text, sooner.",
+        help="A smaller model of the same tokenizer, for speculation: the same text, sooner.",
     ),
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Tokens guessed ahead, by the draft model or where the text repeats itself.",
+        help="Draft tokens a step, by the draft model or where the text repeats itself.",
     ),
 )
 # What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
@@ -123,7 +123,7 @@ load = stack(
         type=click.IntRange(1),
         help="CPU threads; default: WHERRY_THREADS, else all cores.",
     ),
-    guessing,
+    speculation,
     click.option(
         "--tool-format",
         metavar="NAME",

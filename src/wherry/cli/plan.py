@@ -18,7 +18,7 @@ from .listing import size
 @options.activations
 @options.target
 @options.context
-@options.guessing
+@options.speculation
 @click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
 def plan_command(model: str, as_json: bool, **typed: Any) -> None:

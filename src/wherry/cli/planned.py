@@ -16,7 +16,7 @@ from wherry.runtime.load.options import LoadOptions, for_compiler
 if TYPE_CHECKING:
     from wherry.compiler.load import Described
 
-GUESSED_ROWS = 16  # results of a step beyond one a request, for tokens that were guessed
+DRAFT_ROWS = 16  # results of a step beyond one a request, for draft tokens
 _LOGIT_BYTES = 4
 
 
@@ -86,8 +86,8 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         ModelError: there is no such model.
     """
     found, program = _look(model, options)
-    guesser = options.get("draft")
-    beside = _look(str(guesser), options)[0] if guesser else None
+    draft = options.get("draft")
+    beside = _look(str(draft), options)[0] if draft else None
     there = _room(found, program)
     try:
         config, problem = _config(found, options, there, beside), None
@@ -95,7 +95,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         problem = e
         config = _config(found, options, memory.Room(None), beside)
     models = [found] if beside is None else [found, beside]
-    rows = config["max_batch"] + (GUESSED_ROWS if guesser or options.get("max_drafts") else 0)
+    rows = config["max_batch"] + (DRAFT_ROWS if draft or options.get("max_drafts") else 0)
     context = int(found.declared.deployment["context"])
     needs = Needs(
         name=found.declared.name,

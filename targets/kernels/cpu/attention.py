@@ -4,8 +4,8 @@ In a page the keys lie transposed, [e, 16]: the scores of a query and its 16 tok
 multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them).
 
 A row goes through its context block by block (attention_block.py), and adds up what the blocks
-give in ascending order, whatever else is in the batch. Many rows are spread over the threads by
-tiles of rows that share one walk over the pages; few rows with a long context by tiles and blocks,
+give in ascending order, whatever else is in the batch. Prefill is spread over the threads by
+tiles of rows that share one walk over the pages; decode with a long context by tiles and blocks,
 whose sums are added up at the end: a prompt's chunk beside decode rows is most of the work, and not
 to fall to one thread. What a page holds beyond a tile's last row is never read as a value, and
 scores there are replaced.
@@ -119,7 +119,7 @@ class _Emitter:
         return self.Query.shape[0] - 1
 
     def _by_blocks(self, n: Any, rows: Any, blocks: Any) -> None:
-        """Emit few rows: a task is a tile of `rows`, a key-value head and a block of `blocks`."""
+        """Emit decode: a task is a tile of `rows`, a key-value head and a block of `blocks`."""
         g = self.spec.kv_heads
         with T.sblock("blocks"):
             T.reads()
@@ -182,7 +182,7 @@ class _Emitter:
             T.buffer_store(first, stop, [0])
 
     def _by_tiles(self, n: Any, loop: Any) -> None:
-        """Emit many rows: a task is a tile of rows and a key-value head."""
+        """Emit prefill: a task is a tile of rows and a key-value head."""
         g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
         most = TILE_ROWS // height * height
         # Short prompts and decode steps are cut finer, so that all threads have work.

@@ -228,7 +228,7 @@ def _multiply_add(
 
 def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
     """Emit weights[query] = its dot products with the keys, garbage beyond those that are seen."""
-    # More than two pages would often be read in vain at the end.
+    # More than two pages would often be wasted loads at the end.
     together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
     columns, queries = range(together), range(group.queries)
     steps = T.ceildiv(seen.pages - seen.page, together)

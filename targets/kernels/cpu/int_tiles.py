@@ -91,7 +91,7 @@ def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
     They may run past the last weight; a prefetch does not fault. How far ahead and into which cache
     was measured, on a Zen 4: further than one thread needs, because two wait longer; bytes are as
     much work as nibbles and come twice as late, so that several rows would push them out of the
-    first cache before their use.
+    L1 before their use.
     """
     words = int(W.shape[2])
     ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)

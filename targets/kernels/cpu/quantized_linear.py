@@ -29,7 +29,7 @@ from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
 
-# Rows of activations that go through all weights together stay in the second cache.
+# Rows of activations that go through all weights together stay in L2.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 32
 

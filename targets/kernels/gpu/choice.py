@@ -1,6 +1,6 @@
 """Which token a row's draw most likely gives, from its candidates: for the next step's rows.
 
-A guess: the host draws the same from the same candidates, in double precision and with proof
+A draft token: the host draws the same from the same candidates, in double precision and with proof
 (engine/sampling/candidates.h), and only its token counts. So float32 is enough here, and a draw
 beyond the candidates gives any token.
 

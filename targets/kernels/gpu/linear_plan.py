@@ -58,7 +58,7 @@ class Operands:
     y: Any  # [m, width]
     norm: Any = None  # [K]
     residual: Any = None  # [m, width]
-    inverse: Any = None  # [m], of the root mean square; written for many rows
+    inverse: Any = None  # [m], of the root mean square; written for the GEMM
 
 
 def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:

@@ -143,7 +143,7 @@ def _head(
                 lambda: e.over(size, threads, thread, append),
             )
 
-    # What is computed in vain for a row that has slots is little. A branch around the barriers
+    # Little is wasted for a row that has slots. A branch around the barriers
     # above would be allowed, the whole block takes it; PoCL 3.1 gives wrong numbers for one.
     slot = e.let(tensors.rows.slot(row))
     e.when(slot < 0, store)

@@ -24,7 +24,7 @@ _SORT_THREADS = 128
 
 
 def gemv_slots(n: Any, experts: int, top_k: int) -> Any:
-    """Whether each slot goes to blocks of its own: experts have few rows, or there are few."""
+    """Whether each slot goes to blocks of its own: experts have small batches."""
     return n * top_k <= max(SORTED_FROM * experts, 8 * top_k)
 
 

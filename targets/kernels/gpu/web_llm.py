@@ -46,7 +46,7 @@ def softmax(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """Draw a token of each row of a distribution, of the likeliest that have top_p together.
+    """Draw a token of each row of a distribution, of the most likely ones that have top_p together.
 
     (probabilities f32 [b, vocab], uniform f32 [m], rows i32 [m], top_p f32 [b], token i32 [m])
 

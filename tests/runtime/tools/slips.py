@@ -13,7 +13,7 @@ otherwise than vLLM's on purpose:
 | JSON without a mark that names a tool which nobody offered | a call | text | it is an example, or an answer in JSON |
 | Kimi's header with a number and no name | the tool is inferred from its arguments | a call of a tool of that name | nothing is guessed |
 | Gemma's `call:f{...}` without its mark, `<call>f{...}`, `<turn|>` as the end of a call | a call; the end | text, but for the end, which ends the answer | `call:` is a word, too |
-| DeepSeek's `string="true"` beside a schema that says integer | the schema is believed | the model is | it says what it has written |
+| DeepSeek's `string="true"` beside a schema that says integer | the schema counts | the model's word counts | it says what it has written |
 | LFM2's echo of a call behind its end | dropped | text | it may be what the user asked for |
 | `</think>` behind a call amid reasoning | words behind it come before the call | they come behind it | a stream cannot go back |
 | a call amid reasoning where a grammar holds the output | a call | reasoning | the grammar has calls of its own after the reasoning, which keep to their schemas |

@@ -35,7 +35,7 @@ export interface EngineConfig {
   kv_tokens?: number; // tokens of the cache in all
   prefill_chunk?: number; // rows of one step
   prefix_cache?: boolean;
-  max_drafts?: number; // tokens guessed ahead for a request that does not say
+  max_drafts?: number; // draft tokens of a request that does not say
   max_slowdown?: number; // of a running request's step, by prompts' chunks
   max_step_seconds?: number; // of a step, by prompts' chunks; 0: no bound
   /** Of the CPU; default: one. More than one only where memory is shared, and this thread may wait. */

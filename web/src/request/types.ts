@@ -50,7 +50,7 @@ export interface SamplingParams {
   top_p?: number | null;
   /** 0 or -1: all. */
   top_k?: number;
-  /** [0, 1): share of the likeliest token's probability. */
+  /** [0, 1): share of the most likely token's probability. */
   min_p?: number;
   /** (0, 1] */
   typical_p?: number;

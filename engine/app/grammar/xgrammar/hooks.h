@@ -1,6 +1,6 @@
 // Read before each of xgrammar's sources. What its release builds leave out, checks of its own
 // invariants, are places that its loops come by: each counts a step of what a compile or a mask may
-// take, so that a stranger's grammar ends with an error, the same one on every machine, rather than
+// take, so that an untrusted grammar ends with an error, the same one on every machine, rather than
 // with a thread that is never heard of again.
 #ifndef WHERRY_ENGINE_APP_GRAMMAR_XGRAMMAR_HOOKS_H_
 #define WHERRY_ENGINE_APP_GRAMMAR_XGRAMMAR_HOOKS_H_

@@ -1,4 +1,4 @@
-// Unigram (Kudo, 2018): of all ways to write a piece in tokens the likeliest (Viterbi).
+// Unigram (Kudo, 2018): of all ways to write a piece in tokens the most likely one (Viterbi).
 #ifndef WHERRY_ENGINE_APP_TEXT_MODEL_UNIGRAM_H_
 #define WHERRY_ENGINE_APP_TEXT_MODEL_UNIGRAM_H_
 

@@ -53,7 +53,7 @@ public struct ToolCall: Codable, Equatable, Sendable {
 public struct Settings: Codable, Equatable, Sendable {
     /// At most so many tokens; nil: until the model ends or the context does.
     public var maxTokens: Int?
-    /// 0 takes the likeliest token each time.
+    /// 0 takes the most likely token each time.
     public var temperature: Double?
     public var topP: Double?
     /// The same seed gives the same answer.

@@ -1,4 +1,4 @@
-"""How a linear of many rows is cut into blocks and SIMD groups: numbers, by shape and rows.
+"""How a GEMM is cut into blocks and SIMD groups: numbers, by shape and rows.
 
 A row has the same bits from every tile, as far as a device multiplies matrices in one way: they
 are for speed alone.

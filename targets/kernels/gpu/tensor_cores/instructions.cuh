@@ -23,7 +23,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const Word (&a)[4
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// What one block reads once: past the first cache, which activations need.
+// Streaming load, past L1, which activations need: a block reads each weight once.
 __device__ __forceinline__ uint4 load_once(const uint4* from) {
   uint4 v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"

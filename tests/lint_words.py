@@ -1,0 +1,81 @@
+"""Finds words of our own where the field has a term: `python -m tests.lint_words`, in `make lint`.
+
+Each row is a pattern and what to write. A word stands for its own meaning in quotations, so the
+files in `APART` are left out; docs/glossary.md has the field's words.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+KINDS = {
+    ".py",
+    ".cc",
+    ".h",
+    ".cuh",
+    ".ts",
+    ".js",
+    ".mjs",
+    ".kt",
+    ".java",
+    ".swift",
+    ".md",
+    ".cmake",
+}
+APART = ("CHANGELOG.md", "docs/cli.md", "examples/", "tests/lint_words.py", "web/test/data/")
+WORDS = {
+    r"(?<!\ba )\bfew[_ ]rows\b": "GEMV, small batch",
+    r"(?<!\b(?:as|so) )\b(?<!\bhow )many[_ ]rows\b": "GEMM, large batch",
+    r"\bload_again\b": "load_volatile",
+    r"lane_beside": "shuffle",
+    r"\b(the|bits|and) opened weights\b|\bopened (bits|weights)\b": "dequantized",
+    r"\b(first|second) cache\b": "L1, L2",
+    r"\bguess(es|ing)? (ahead|further)\b|\bright_guess|\bguesses (ahead|of)\b": "draft tokens",
+    r"\bgues(s|ses|sed|ser) tokens?\b": "draft tokens",
+    r"\b(is|are|was|were) put back\b": "preempted",
+    r"\bin vain\b|\bvain rows?\b": "wasted",
+    r"\bstrangers?\b": "untrusted input, untrusted client",
+    r"manieth": "every Nth",
+    r"\blik(e|eli)est\b": "most likely, longest match",
+    r"\b(is|are) had\b": "exists, is available",
+    r"\banswers? in numbers\b": "embeddings, scores, rankings",
+    r"\bwhat may come\b": "grammar mask, logits, candidates",
+    r"\basked for as one command\b": "CUDA graph capture and replay",
+    r"\bgets? on\b": "advances",
+    r"\bbelieved\b": "accepted",
+}
+
+
+def found(path: Path) -> list[str]:
+    """The lines of a file that have one of the words, with what to write."""
+    lines = []
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        for pattern, instead in WORDS.items():
+            if match := re.search(pattern, line, re.IGNORECASE):
+                place = f"{path.relative_to(ROOT)}:{number}"
+                lines.append(f'{place}: "{match[0]}": write {instead}')
+    return lines
+
+
+def main() -> int:
+    """Print what is found; 1 if anything is."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    files = [ROOT / name for name in listed if not name.startswith(APART)]
+    problems = [
+        line
+        for file in files
+        if file.suffix in KINDS and file.is_file() and not file.is_symlink()
+        for line in found(file)
+    ]
+    print("\n".join(problems), end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
