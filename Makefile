@@ -1,5 +1,6 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
+#   make check   lint, types and the Python tests that need neither the core nor a device: minutes
 #   make test    install into .venv and check everything that CI checks
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
@@ -13,12 +14,22 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
 
 test: lint native python installed
+
+# Nothing is built for these: a changed source does not install .venv again.
+CHECKED := tests/quant tests/passes tests/runtime/tools tests/runtime/grammar tests/runtime/test_requests.py \
+  tests/models/test_config.py tests/models/test_gemma4_config.py tests/models/test_rope.py \
+  tests/models/test_weight_order.py tests/models/test_weight_plan.py tests/test_imports.py tests/test_pages.py
+
+check:
+	test -e $(VENV)/.tested || $(MAKE) --no-print-directory $(VENV)/.tested
+	$(MAKE) --no-print-directory lint-python
+	$(BIN)/python -m pytest -n 2 -q $(CHECKED)
 
 WEB := web/node_modules/.package-lock.json
 

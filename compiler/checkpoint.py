@@ -85,7 +85,7 @@ class Checkpoint:
         return widen(raw, self.tensors[name].dtype)
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """As `read`, in the file's dtype, BF16 as uint16; see `widen`.
+        """Read in the file's dtype, BF16 as uint16; see `read` and `widen`.
 
         Raises:
             ModelError: the file has become shorter.

@@ -63,7 +63,7 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
 
 
 def demands(stmt: Any, shared: int = 0, asked: int = 0) -> Iterator[Demand]:
-    """Of each kernel that a scheduled statement launches.
+    """Demands of each kernel that a scheduled statement launches.
 
     Args:
         stmt: of a PrimFunc.

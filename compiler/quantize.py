@@ -114,7 +114,7 @@ def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, in
 
 
 def _within(first: int, stop: int) -> Callable[[te.Tensor], te.Tensor]:
-    """Of tokens [n] their rows in a part; some row where they are in another."""
+    """Tokens [n] -> their rows in one part of a table; any row for tokens of another part."""
 
     def rows(tokens: te.Tensor) -> te.Tensor:
         last = stop - first - 1

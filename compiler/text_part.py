@@ -64,7 +64,7 @@ def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_names(theirs: Iterable[str]) -> dict[str, str]:
-    """Of each tensor of the text model, by the name that it has alone, its name in the whole."""
+    """Names of the text model's tensors: name in the text model alone -> name in the checkpoint."""
     found = {}
     for name in theirs:
         for prefix, alone in _PREFIXES:

@@ -30,7 +30,7 @@ _ANY = relax.ObjectType()
 
 
 def entries(of: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a model's entries that a library for WebLLM has: its `embed` is another.
+    """Entries of a library for WebLLM, whose `embed` means something else.
 
     Raises:
         UsageError: the model writes no text.

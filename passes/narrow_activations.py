@@ -108,7 +108,7 @@ class _Flow:
         return _kernel(self.mod, expr)
 
     def results(self) -> Iterator[tuple[relax.Var, relax.Var]]:
-        """Of each kernel that may write float16: the variable of its call, that of its result."""
+        """Pairs (variable of the call, of its result) of the kernels that may write float16."""
         for binding in self.bindings:
             found = self.kernel(binding.value)
             if found is None or found[1].get("residual"):

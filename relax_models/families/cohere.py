@@ -80,7 +80,7 @@ def row_reference(heads: int, pairs: Pairs, dtype: str) -> tirx.PrimFunc:
 
 
 class Attention(decoder.Attention):
-    """With norms of query and key heads, if the configuration says so."""
+    """Attention with optional norms of query and key heads (`use_qk_norm`)."""
 
     def __init__(self, cfg: CohereConfig, layer: int) -> None:
         super().__init__(cfg, layer)

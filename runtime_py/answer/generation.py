@@ -63,7 +63,7 @@ class Generation:
 
     @property
     def seconds(self) -> tuple[float, float, float]:
-        """Of queue, prompt and output so far; of several choices the longest."""
+        """Seconds of queue, prompt and output so far; the longest of several choices."""
         queue, prompt, output = zip(*(c.seconds for c in self._choices.values()), strict=True)
         return max(queue), max(prompt), max(output)
 

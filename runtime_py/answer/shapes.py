@@ -57,7 +57,7 @@ def _names(kind: type[Any], optional: frozenset[str]) -> tuple[tuple[str, bool],
 
 @dataclass(slots=True)
 class PromptTokensDetails(Shape):
-    """Of the prompt's tokens."""
+    """Counts of the prompt's tokens."""
 
     cached_tokens: int = 0  # found in the prefix cache, each prompt once
 
@@ -139,7 +139,7 @@ class TokenLogprob(Shape):
 
 @dataclass(slots=True)
 class ChatLogprobs(Shape):
-    """Of the tokens of a message, or of a chunk."""
+    """Log-probabilities of the tokens of a message or a chunk."""
 
     content: Sequence[TokenLogprob]
     refusal: None = None
@@ -147,7 +147,7 @@ class ChatLogprobs(Shape):
 
 @dataclass(slots=True)
 class CompletionLogprobs(Shape):
-    """Of the tokens of a completion, column by column; offsets are characters of its text.
+    """Log-probabilities of a completion's tokens, by column; offsets count characters.
 
     The first token of an echoed prompt has no logprob: None.
     """

@@ -65,7 +65,7 @@ class EmbeddingAnswer(Shape):
 
 @dataclass(slots=True)
 class Score(Shape):
-    """Of one pair."""
+    """Score of one pair."""
 
     index: int
     score: float
@@ -165,17 +165,17 @@ def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> 
 
 
 def in_base64(values: NDArray[np.float32]) -> str:
-    """As OpenAI sends them."""
+    """Little-endian float32 in base64, as OpenAI sends embeddings."""
     return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
 
 
 def cosine(a: Event, b: Event, head: EmbeddingHead) -> float:
-    """Of the angle between two embeddings."""
+    """Cosine similarity of two embeddings."""
     return float(np.dot(*(_unit(vector(e, head)).astype(np.float64) for e in (a, b))))
 
 
 def probability(yes: Event, no: Event) -> float:
-    """Of yes, where the answer is yes or no. The events tell logprobs of one distribution."""
+    """Probability of yes among yes and no, from log-probabilities of one distribution."""
     return 1 / (1 + math.exp(min(no.logprob - yes.logprob, 700.0)))
 
 

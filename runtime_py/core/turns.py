@@ -52,7 +52,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
-    """Those of a loop; to be called on it."""
+    """The turns of an event loop; called on that loop."""
     found = _turns.get(loop)
     if found is None:
         found = _turns[loop] = Turns()

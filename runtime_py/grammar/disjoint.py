@@ -148,7 +148,7 @@ def type_of(value: Any) -> str:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """As JSON Schema compares: 1 and 1.0 are equal, 1 and true are not."""
+    """JSON Schema's equality: 1 equals 1.0, and 1 does not equal true."""
     if type_of(a) != type_of(b):
         return False
     if isinstance(a, list):

@@ -57,7 +57,7 @@ class Declared(relief.Made, Protocol):
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """The model's name."""
 
     @property
     def memory(self) -> Mapping[str, int]:

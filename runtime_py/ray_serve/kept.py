@@ -85,7 +85,7 @@ _keepers = Keepers()
 
 
 def keepers() -> Keepers:
-    """Those of this process: its ingress notes what its router asks.
+    """This process's keepers: the ingress notes what its router asks.
 
     A function, because Ray Serve sends the router's class by value, with all that its module holds.
     """

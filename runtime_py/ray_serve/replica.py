@@ -97,7 +97,7 @@ class Replica:
 
 
 def _load_options(options: Options) -> dict[str, Any]:
-    """With as many threads as Ray gives this replica, where nothing else is said."""
+    """The options, with the number of CPUs that Ray assigns as the default of `threads`."""
     if options.load.get("threads") or settings.threads():
         return options.load
     cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)

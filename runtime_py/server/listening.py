@@ -84,7 +84,7 @@ class Address:
             ) from e
 
     def url(self, bound: socket.socket) -> str:
-        """Of the server that listens on a socket."""
+        """URL of the server that listens on a socket."""
         if self.uds:
             return f"unix:{self.uds}"
         host, port = bound.getsockname()[:2]

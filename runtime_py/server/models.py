@@ -38,7 +38,7 @@ class Listed:
     manifest: Manifest | None = None
 
     def described(self) -> dict[str, Any]:
-        """As OpenAI describes a model."""
+        """The model in OpenAI's shape."""
         return {
             "id": self.name,
             "object": "model",

@@ -183,7 +183,7 @@ def _path(given: str | Path | None) -> Path | None:
 
 
 def _connections() -> int:
-    """As many as the limit of this process's files leaves room for."""
+    """Maximum number of connections within this process's limit of open files."""
     most = ConnectionLimits().connections
     if sys.platform == "win32":  # its sockets are no files
         return most

@@ -35,7 +35,7 @@ class TooCostly(TemplateError):
 
 
 class Budget:
-    """Of one rendering, on one thread."""
+    """Steps and memory that one rendering may take, on one thread."""
 
     def __init__(self, given: Mapping[str, Any], caller: Caller) -> None:
         self._sizes: dict[int, tuple[Any, int]] = {}  # by id; the value is kept, so the id is its

@@ -18,7 +18,7 @@ _NEEDLE = "needle7"
 
 
 class Dialect:
-    """Of one template.
+    """How one template takes tools and messages.
 
     Args:
         template: the model's.

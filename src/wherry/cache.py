@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def short_name(self) -> str:
-        """As folders are called: letters, digits and "-_."."""
+        """Name for folders: letters, digits and "-_."."""
         return safe(self.name)
 
 

@@ -48,7 +48,7 @@ def making(folder: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def nobody_makes(folder: Path) -> Iterator[None]:
-    """As `making`, but does not wait.
+    """`making` without waiting.
 
     Raises:
         InUseError: another process makes it.
@@ -65,7 +65,7 @@ def nobody_makes(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> FileLock:
-    """Of a place, whether or not there is something; in the cache, where it disturbs nobody."""
+    """The lock of a path, which need not exist; lock files lie in the cache."""
     place = settings.cache_dir() / "locks"
     place.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]

@@ -234,7 +234,7 @@ class _Generator(GenerateJsonSchema):
     """Pydantic's; it knows which fields a Shape always has, and the names of models."""
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        """Of an answer."""
+        """Schema of an answer."""
         made = super().dataclass_schema(schema)
         kind = schema["cls"]
         if issubclass(kind, Shape):
@@ -243,7 +243,7 @@ class _Generator(GenerateJsonSchema):
         return made
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Of a request."""
+        """Schema of a request."""
         made = super().model_schema(schema)
         properties = made.get("properties", {})
         if schema["cls"].__name__.endswith("Request") and "model" in properties:

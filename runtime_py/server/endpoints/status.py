@@ -52,7 +52,7 @@ class Status:
         }
 
     def status(self) -> str:
-        """Of the model that does worst."""
+        """Status of the model that does worst."""
         found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
         return next((word for word in _WORST_FIRST if word in found), "ok")
 
@@ -85,7 +85,7 @@ class Status:
 
     @described(answer=object_of(version=TEXT, server=TEXT))
     async def version(self) -> Response:
-        """Of Wherry."""
+        """Wherry's version."""
         return JSONResponse({"version": wherry.__version__, "server": "wherry"})
 
     @described(answer=object_of(status=_STATUS, models={"type": "object"}))

@@ -134,7 +134,7 @@ def _tokenized(loaded: LoadedModel, request: TokenizeRequest, caller: Caller) ->
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
-    """As llama.cpp has it: a text, or the bytes of a part of a character."""
+    """A token in llama.cpp's shape: text, or bytes if it is part of a character."""
     piece = tokenizer.piece(token)
     try:
         return {"id": token, "piece": piece.decode()}

@@ -15,7 +15,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one key; None: no limit."""
+    """Limits of one key; None: no limit."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None

@@ -30,7 +30,7 @@ class Asker:
 
     @classmethod
     def of(cls, record: RequestRecord) -> Asker:
-        """Of the request that a record is of."""
+        """The asker of a record's request."""
         return cls(record.key, record.client)
 
     def owning(self, jobs: Sequence[Job]) -> list[Job]:

@@ -59,7 +59,7 @@ COUNTERS = (
 
 
 class EngineMetrics:
-    """Those of all models in memory, as they were when they were last looked at.
+    """Metrics of all loaded models, as of their last snapshot.
 
     Args:
         models: the server's.

@@ -81,7 +81,7 @@ class RequestRecord:
 
     @property
     def tokens(self) -> int:
-        """Of its prompt and of its output so far."""
+        """Tokens of the prompt and of the output so far."""
         return self.generation.usage.total_tokens if self.generation else self.tokens_read
 
     @property
@@ -97,7 +97,7 @@ _current: ContextVar[RequestRecord] = ContextVar("wherry_request")
 
 
 def current() -> RequestRecord:
-    """Of the request that this task serves; outside of one, a new one."""
+    """The record of the request that this task serves; outside of a request, a new one."""
     try:
         return _current.get()
     except LookupError:

@@ -137,7 +137,7 @@ def _about_route(request: Request, error: HTTPException) -> ApiError:
 
 
 def _methods(request: Request) -> list[str]:
-    """Of all routes of a path, of one without parameters first: Starlette tells one route's."""
+    """Methods of all routes of a path, exact paths first; Starlette names one route's alone."""
     path, routes = request.scope["path"], [r for r in request.app.routes if isinstance(r, Route)]
     fitting = [r.path for r in routes if r.path_regex.match(path)]
     best = path if path in fitting else next(iter(fitting), "")

@@ -93,7 +93,7 @@ class Braces(Format):
         return f"{lead} {call}{more}"
 
     def _members(self, lark: Lark, rule: Rule) -> str:
-        """As the template writes them: sorted by their names, what must be there and what may."""
+        """Members as the template writes them: sorted by name, required and optional ones."""
         if rule.open:
             one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
             return f'({one} ("," {one})*)?'

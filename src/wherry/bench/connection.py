@@ -57,7 +57,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """As the header Host has it."""
+        """Host and port as in the Host header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{name}:{self.port}"
 

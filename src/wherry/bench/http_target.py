@@ -170,7 +170,7 @@ def read_events(events: Events, outcome: Outcome) -> bool:
 
 
 def _names(status: int, body: bytes, listed: str, named: str) -> list[str] | None:
-    """Of the models in an answer; None if it is no list of models."""
+    """Names of the models in an answer; None if it is no list of models."""
     try:
         rows = json.loads(body)[listed] if status == 200 else None
         return None if rows is None else [str(row[named]) for row in rows]

@@ -55,7 +55,7 @@ class Plan:
             )
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The fields for JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {n: str(v) if isinstance(v, Lengths | Path) else v for n, v in values.items()}
 
@@ -107,7 +107,7 @@ async def measure(target: BenchTarget, plan: Plan, progress: Progress | None = N
 
 
 async def _shape(target: BenchTarget, plan: Plan) -> Shape:
-    """With what makes answers as long as asked for, if the target knows it."""
+    """The request's shape, with the field that fixes the length if the target knows it."""
     plain = Shape(chat=plan.chat)
     exact = Shape(chat=plan.chat, extra=_NO_STOP)
     if plan.may_stop or not await target.takes(exact.body("the", 1)):

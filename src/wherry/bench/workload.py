@@ -56,7 +56,7 @@ class Lengths:
         return cls(int(low), int(numbers[1]))
 
     def __str__(self) -> str:
-        """As it is typed."""
+        """The range as it is typed."""
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
     def draw(self, rng: random.Random) -> int:
@@ -72,7 +72,7 @@ class Sizing:
     fixed: float = 0.0  # of the chat template
 
     def words(self, tokens: int) -> int:
-        """Of a prompt of so many tokens; at least one."""
+        """Number of words for a prompt of `tokens` tokens, at least one."""
         return max(1, round((tokens - self.fixed) / self.per_word))
 
 
@@ -118,7 +118,7 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
 
 
 async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
-    """Of a prompt, as the server counts; 0 if it does not."""
+    """Tokens of a prompt as the server counts them; 0 if it does not."""
     made = await ask(target, Ask(body=shape.body(prompt, 1)))
     if made.error is not None:
         raise UsageError(f"{target.name} does not answer: {made.error}")

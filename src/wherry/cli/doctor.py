@@ -53,7 +53,7 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
 
 
 def _devices() -> dict[str, dict[str, Any]]:
-    """Of each kind: the devices, and what went wrong while they were looked for."""
+    """Devices of each kind, and the errors met while looking for them."""
     from wherry import devices
 
     found: dict[str, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ def _devices() -> dict[str, dict[str, Any]]:
 
 
 def _targets() -> dict[str, list[dict[str, Any]]]:
-    """Of each target: the tools that it takes beyond TVM, with what to type for those missing."""
+    """Tools that each target needs beyond TVM, with what to type for missing ones."""
     from wherry.targets.target import KINDS, find
 
     found: dict[str, list[dict[str, Any]]] = {}
@@ -79,7 +79,7 @@ def _targets() -> dict[str, list[dict[str, Any]]]:
 
 
 def _apps() -> dict[str, list[dict[str, Any]]]:
-    """Of each system that `wherry package` makes libraries for: what compiles C++ for it."""
+    """The C++ compiler of each system that `wherry package` makes libraries for."""
     from wherry.native.platforms import PLATFORMS
     from wherry.native.tools import compiler_for
 

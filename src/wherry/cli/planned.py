@@ -44,7 +44,7 @@ class Needs:
 
     @property
     def cache(self) -> int:
-        """Of keys and values."""
+        """Bytes of the KV cache."""
         return self.kv_per_token * self.kv_tokens
 
     @property
@@ -53,7 +53,7 @@ class Needs:
         return (self.program or 0) + self.weights + self.step + self.cache
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The fields for JSON."""
         return asdict(self) | {"cache": self.cache, "total": self.total}
 
 
@@ -168,7 +168,7 @@ def _room(found: Facts, program: int | None) -> memory.Room:
 def _config(
     found: Facts, options: LoadOptions, there: memory.Room, beside: Facts | None
 ) -> dict[str, Any]:
-    """As the engine would be set up; where memory is unknown, all contexts whole."""
+    """The engine's configuration; where memory is unknown, every context fits."""
     declared = beside.declared if beside else None
     config = loading.sized(found.declared, options, there, declared)
     return {"kv_tokens": config["context"] * config["max_batch"], **config}

@@ -10,7 +10,7 @@ from .options import stack
 
 
 class _Permissions(click.ParamType[int]):
-    """As chmod has them: 660."""
+    """Permissions in octal, as chmod takes them: 660."""
 
     name = "octal"
 

@@ -32,12 +32,12 @@ class Platform:
 
     @property
     def arch(self) -> str:
-        """Of its CPU: "aarch64", "x86_64"."""
+        """CPU architecture: "aarch64", "x86_64"."""
         return HOSTS[self.host].arch
 
     @property
     def format(self) -> str:
-        """Of its object files."""
+        """Format of its object files."""
         return HOSTS[self.host].objects
 
 

@@ -357,7 +357,7 @@ def _slope(spec: AttentionSpec, head: Any) -> Any:
 
 
 def _distance(visible: Any, page: Any) -> Any:
-    """Of the 16 tokens of a page their positions minus the row's, float32."""
+    """Positions of a page's 16 tokens minus the row's position, float32."""
     token = T.ramp(T.int32(0), T.int32(1), 16)
     return v.let(T.Cast(v.float_type(16), token - T.broadcast(visible - 1 - page * PAGE, 16)))
 

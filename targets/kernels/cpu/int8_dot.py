@@ -198,7 +198,7 @@ _NIBBLES: dict[Dot, Int8Dot] = {
 def _bytes(
     kind: Dot, compute: Callable[[Vector, list[Vector], Words], Vector] | None = None
 ) -> Int8Dot:
-    """As with nibbles, or with signed weights and another `compute`."""
+    """The dot product of 8-bit weights: that of nibbles, or `compute` on signed weights."""
     if compute is None:
         return replace(_NIBBLES[kind], operands=_unchanged, exact=True)
     return replace(_NIBBLES[kind], compute=compute, operands=_centre, centred=True, exact=True)

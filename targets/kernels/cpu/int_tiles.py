@@ -181,7 +181,7 @@ _MANTISSA = 23  # bits of a float
 
 
 def _in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """As `_converted`, in two instructions of AVX512 for four: a quarter of the time of one row.
+    """`_converted` in two AVX512 instructions instead of four: saves a quarter of a row's time.
 
     An integer n stays where it is, as a part of the mantissa of 2^e + n, for the e that makes its
     lowest bit 1; one instruction masks it and adds the exponent, one subtracts 2^e + zero. The

@@ -10,7 +10,7 @@ from ...models import Listed
 
 
 def described(model: Listed) -> dict[str, Any]:
-    """As Anthropic describes a model."""
+    """A model in Anthropic's shape."""
     created = datetime.fromtimestamp(model.created, timezone.utc)
     return {
         "type": "model",
@@ -24,7 +24,7 @@ def described(model: Listed) -> dict[str, Any]:
 
 
 def listing(models: Sequence[Listed]) -> dict[str, Any]:
-    """As Anthropic lists models: all on one page."""
+    """A list of models in Anthropic's shape, all on one page."""
     names = [model.name for model in models]
     ends = (names[0], names[-1]) if names else (None, None)
     return {

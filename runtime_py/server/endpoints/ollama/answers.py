@@ -44,7 +44,7 @@ class Ending(Shape):
 
 
 def schema_of(said: Schema) -> Schema:
-    """Of a whole answer, or a chunk; only the last one has an ending."""
+    """JSON Schema of a whole answer or a chunk; only the last chunk has the ending."""
     counts = {f.name: COUNT for f in fields(Ending) if f.name != "done_reason"}
     head = {"model": TEXT, "created_at": TEXT, **said, "done": FLAG}
     ending = {"done_reason": one_of("stop", "length", "load", "unload"), **counts}

@@ -171,7 +171,7 @@ def _size(manifest: Manifest | None) -> int:
 
 
 def _time(seconds: float | None) -> str:
-    """As RFC 3339 has it; None is never: far away, as Ollama says it."""
+    """A time in RFC 3339; None, which means never, is a far date, as in Ollama."""
     if seconds is None:
         return "2318-01-01T00:00:00Z"
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")

@@ -80,7 +80,7 @@ class KeptConversation:
         return [json.loads(item) for item in self.items]
 
     def described(self) -> Json:
-        """As OpenAI describes it."""
+        """The conversation in OpenAI's shape."""
         head = {"id": self.id, "object": "conversation", "created_at": self.created_at}
         return {**head, "metadata": dict(self.metadata)}
 

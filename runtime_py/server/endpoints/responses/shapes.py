@@ -129,7 +129,7 @@ class Tool(_Shape):
     strict: bool | None = None
 
     def described(self) -> dict[str, Any]:
-        """As a response repeats it: functions with all their fields."""
+        """The tool as a response repeats it: functions with all fields."""
         if self.type != "function":
             return self.model_dump(exclude_unset=True)
         return self.model_dump() | {"strict": bool(self.strict)}
@@ -179,7 +179,7 @@ class CountRequest(_Shape):
 
     @property
     def conversation_id(self) -> str | None:
-        """Of the conversation, however it was named."""
+        """Id of the conversation, given as a string or an object."""
         given = self.conversation
         return given.id if isinstance(given, ConversationRef) else given
 

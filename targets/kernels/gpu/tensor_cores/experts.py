@@ -191,14 +191,14 @@ class _Experts:
         e.launch((across, self._tiles(size)), threads, block)
 
     def _tiles(self, size: int) -> Any:
-        """Of so many slots; of a choice at least as many as there are, see experts.cuh."""
+        """Tiles of `size` slots: an upper bound if slots are routed, see experts.cuh."""
         spec, n = self.spec, self.n
         if spec.routed:
             return T.truncdiv(n * spec.top_k, T.int32(size)) + spec.experts
         return T.truncdiv(n + (size - 1), T.int32(size)) * spec.experts
 
     def _data(self, name: str) -> Any:
-        """Of a tensor; what is not there is some other one, which is not read."""
+        """Pointer to a tensor; an absent one is replaced by one that the kernel does not read."""
         return self.b.get(name, self.b["packed"]).data
 
     def _clamp(self) -> tuple[Any, Any]:
