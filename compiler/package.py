@@ -85,7 +85,7 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
-            # Of others' interfaces the cache is theirs.
+            # Another engine's interface brings its own KV cache.
             latents_once=target.latents_once and target.interface is None,
             most_bytes=target.binding_bytes,
         )

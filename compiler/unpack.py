@@ -12,7 +12,7 @@ from wherry.models.weights import Heads
 
 from .checkpoint import Checkpoint
 
-# Of E2M1: a sign, two bits of exponent, one of mantissa.
+# E2M1: a sign, two bits of exponent, one of mantissa.
 _VALUES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], np.float32)
 FP4 = np.concatenate([_VALUES, -_VALUES])
 _BIAS = 127  # of an exponent; 255 is not a number

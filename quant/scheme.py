@@ -82,7 +82,7 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
-# Of what a model wants as it is, whatever the scheme: routers, whose choices are not continuous.
+# For parameters that no scheme may round: routers, whose choices are not continuous.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 

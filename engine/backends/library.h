@@ -24,8 +24,8 @@ namespace wherry::backends {
 template <typename Library>
 class LibraryFunctions {
  public:
-  // Those of these bytes, and the library, to be held by the module. Throws what its constructor
-  // throws.
+  // The functions of a library's bytes, and the library, which the module must keep. Throws what
+  // its constructor throws.
   static std::pair<LibraryFunctions*, std::shared_ptr<Library>> open(const std::string& bytes) {
     static std::mutex mutex;
     static auto* all = new std::map<std::pair<uint64_t, size_t>, LibraryFunctions>();

@@ -27,7 +27,7 @@ struct ChainKey {
   int32_t depth = 0;  // pages from the root; the digest implies it
 
   static ChainKey root(const ChainRoot& root);
-  // Of the page that follows; n tokens, of a page that is not full, too.
+  // Key of the next page, which may be partly filled (n tokens).
   ChainKey child(const int32_t* tokens, size_t n) const;
 
   std::string hex() const;  // 64 digits

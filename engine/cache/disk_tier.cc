@@ -39,7 +39,7 @@ ChainKey DiskTier::root(const PrefixSpace& space) const {
   return ChainKey::root(root);
 }
 
-// Of the first `pages` pages.
+// Keys of the first `pages` pages.
 std::vector<ChainKey> DiskTier::keys(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                                      int64_t pages) const {
   const auto size = static_cast<size_t>(cache_.page_size());

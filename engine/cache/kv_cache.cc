@@ -72,7 +72,7 @@ int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
     const GroupSpec& spec = groups_[group];
     int64_t needed = pages_for(spec.cross ? source : tokens, page_size_);
     if (spec.window > 0) {
-      // Of a row at any place; the last whole page stays until the next one is whole.
+      // Pages that a row sees at any offset; the last full page stays until the next one is full.
       int64_t seen = std::max<int64_t>(2, pages_for(spec.window - 1, page_size_) + 1);
       needed = std::min(needed, seen);
     }

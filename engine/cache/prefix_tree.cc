@@ -18,7 +18,7 @@ bool holds_nothing(const PrefixNode& node) {
          std::all_of(node.pages.begin(), node.pages.end(), [](int32_t page) { return page < 0; });
 }
 
-// Of the children the one that begins with most of tokens[0..n), and how many.
+// The child that shares the longest prefix with tokens[0..n), and the length.
 std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, const int32_t* tokens,
                                                     int64_t n) {
   std::pair<const PrefixNode*, int64_t> best{nullptr, 0};

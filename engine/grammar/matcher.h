@@ -15,8 +15,8 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // Of the vocabulary. The id behind the last one stands for "the text may end here": none of the
-  // model's, so that it depends on no tokenizer which of them end a request.
+  // Size of the vocabulary. The id after the last one stands for "the text may end here": none of
+  // the model's, so that it depends on no tokenizer which of them end a request.
   virtual size_t tokens() const = 0;
   // uint32 words of a mask: a bit for each token, and one for the end.
   virtual size_t words() const = 0;

@@ -6,7 +6,7 @@
 
 namespace wherry {
 
-// Of one row of logits without NaN and +inf.
+// Candidates of one row of logits without NaN and +inf.
 struct Candidates {
   const int32_t* ids;   // [count] the most likely tokens, descending; of equals the lower id first
   const float* logits;  // [count] theirs, as in the row

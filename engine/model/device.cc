@@ -71,7 +71,7 @@ void require_addressable(const std::vector<int64_t>& shape, DLDataType dtype) {
   throw Error(WHERRY_OUT_OF_MEMORY, concat("no memory for a tensor of ", bytes, " bytes"));
 }
 
-// Of the device's allocator.
+// A tensor from the device's allocator.
 ffi::Tensor allocate_there(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
   require_addressable(shape, dtype);
   auto empty = ffi::Function::GetGlobalRequired("runtime.TVMTensorAllocWithScope");

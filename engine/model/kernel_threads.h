@@ -46,8 +46,8 @@ class KernelThreads {
   int launch(KernelTask task, void* closure);
 
  private:
-  // Of a task: 2 * launch while it may be taken, then 2 * launch + 1. Who takes one knows that the
-  // launch waits for it, so that `task_` and `closure_` are that launch's.
+  // State of a task: 2 * launch while it may be taken, then 2 * launch + 1. Who takes one knows
+  // that the launch waits for it, so that `task_` and `closure_` are that launch's.
   struct Offer {
     std::atomic<uint64_t> state{0};
     char apart[64 - sizeof(uint64_t)];  // no two in one line of the cache

@@ -25,7 +25,7 @@ class StepArrays {
   size_t bytes() const { return together_ ? together_->bytes() : 0; }
 
   size_t size() const { return fields_.size(); }
-  // Of the views, the one of the rows' tokens.
+  // The view of the rows' tokens.
   const ffi::Tensor& tokens() const { return views_[tokens_]; }
 
  private:

@@ -42,7 +42,7 @@ class StepCopies {
   virtual const std::string& given_up() const = 0;
 };
 
-// Of a CUDA device whose context is this thread's; null: there is none on this system. Throws Error
+// Copies of a CUDA device whose context is current; null: this system has none. Throws Error
 // where the driver is too old or has no memory for it.
 std::unique_ptr<StepCopies> open_step_copies(DLDevice device, const CopySizes& sizes);
 

@@ -15,7 +15,7 @@ namespace wherry {
 // new VM; it keeps the library's code in memory. Throws WHERRY_NOT_FOUND or WHERRY_INCOMPATIBLE.
 ffi::Function open_executable(const std::string& lib);
 
-// Of the library's bytes; of the prefix for one linked into the program.
+// Hash of the library's bytes, or of the prefix of a library that is linked in.
 uint64_t hash_of_library(const std::string& lib);
 
 // Gives back what TVM's pooled allocators keep: freed buffers, one of each size they ever saw.

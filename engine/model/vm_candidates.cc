@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-// Of a row, behind its ids and logits; see targets/kernels/gpu/candidates.py.
+// Columns of a row after its ids and logits; see targets/kernels/gpu/candidates.py.
 enum Tail { kFound, kTotal, kScaledTotal, kValid, kTail };
 constexpr int64_t kHow = 5;  // numbers of a choice; see targets/kernels/gpu/choice.py
 

@@ -30,12 +30,12 @@ class VmCandidates {
   bool draws() const { return choice_.has_value(); }
   // See Staging.
   void copy_by(StepCopies& copies);
-  // Of a step at most: what is written to the device, and of its result.
+  // Upper bounds of a step: bytes written to the device, bytes of its result.
   CopySizes sizes() const;
   // Where in a result the token of a row is.
   static int64_t chosen_at(const ffi::Tensor& packed, int64_t row);
 
-  // Of that result, read back: for each row its candidates, valid until the next call. A row that
+  // Reads each row's candidates from that result; they are valid until the next call. A row that
   // cannot be sampled from has none. Throws WHERRY_INCOMPATIBLE.
   std::vector<Candidates> read(const ffi::Tensor& host, int64_t rows);
 

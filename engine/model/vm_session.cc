@@ -73,7 +73,7 @@ class VmSession : public Session {
     whole_.clear();
     Flight flight;
     flight.launched = true;
-    // Of two steps under way each has a lane.
+    // Each of two steps in flight has a lane.
     flight.lane = flights_.empty() ? 0 : 1 - flights_.back().lane;
     if (copies_) copies_->begin();
     flight.rows = static_cast<int64_t>(batch.logit_rows.size());

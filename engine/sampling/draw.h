@@ -27,7 +27,7 @@ class Draw {
   Drawn from_head_and_tail(Truncation& kept, double u);
   // Weights of what is kept beyond the head, by block; their sum.
   double weigh_tail(Truncation& kept);
-  // Of one block, to weights_; 0 for what is of the head or was left out.
+  // Weights of one block, into weights_; 0 for tokens of the head or truncated ones.
   void weigh_block(Truncation& kept, size_t block);
   Drawn from_tail(Truncation& kept, double rest);
 

@@ -17,7 +17,7 @@ int64_t run_length(const SamplingParams& params) {
   return std::min<int64_t>(params.dry_allowed_length, kLongestRun);
 }
 
-// Of the run whose last token has this index.
+// Hash of the run whose last token has this index.
 uint64_t hash_of_run(const std::vector<int32_t>& tokens, size_t last, int64_t length) {
   auto hash = static_cast<uint64_t>(length);
   for (size_t i = last + 1 - static_cast<size_t>(length); i <= last; ++i) {

@@ -7,7 +7,7 @@
 
 namespace wherry {
 
-// Of the logits above -inf.
+// Moments of the logits above -inf.
 struct Moments {
   int64_t count;
   double mean;
@@ -22,7 +22,7 @@ struct WeightSums {
 };
 WeightSums weight_sums(const float* x, int64_t n, float maximum, float inverse_temperature);
 
-// Of the distribution w / total, in nats.
+// Entropy of the distribution w / total, in nats.
 double entropy(const WeightSums& sums);
 
 }  // namespace wherry

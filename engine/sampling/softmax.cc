@@ -33,7 +33,8 @@ struct Range {
   int32_t high = std::numeric_limits<int32_t>::min();
 };
 
-// Of `ordered`: compilers vectorise the maximum of integers, but not that of floats with their NaN.
+// Range of the `ordered` integers: compilers vectorise the maximum of integers, but not that of
+// floats with their NaN.
 WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
   for (int64_t i = 0; i < n; ++i) {
@@ -44,7 +45,7 @@ WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   return {low, high};
 }
 
-// Of whole lines of columns.
+// Maxima of each column over whole lines.
 WHERRY_EACH_WIDTH void column_maxima(const float* x, int64_t lines, float* out) {
   for (int64_t line = 0; line < lines; ++line, x += kGroupColumns) {
     for (int64_t i = 0; i < kGroupColumns; ++i) out[i] = x[i] > out[i] ? x[i] : out[i];

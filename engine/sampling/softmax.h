@@ -25,7 +25,7 @@ void group_maxima(const float* x, int64_t n, float* out);
 // e^x, relative error below 3e-7; 0 for x < -87 (so for -inf), and x <= 88.
 float exp_float(float x);
 
-// Of x [n].
+// Sum of x [n].
 double sum(const float* x, int64_t n);
 
 constexpr int64_t kSoftmaxBlock = 1024;

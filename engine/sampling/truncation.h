@@ -48,7 +48,7 @@ class Truncation {
   double weight(int64_t rank);
   // The sum of the kept tokens' weights.
   double mass();
-  // Of the weights of all tokens, in blocks of kSoftmaxBlock.
+  // Sums of all tokens' weights, in blocks of kSoftmaxBlock.
   const std::vector<double>& block_sums();
 
   const float* x() const { return x_; }

@@ -173,7 +173,7 @@ void Engine::prepare_next() {
   stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
-// Of a step that was not launched nothing is known.
+// A step that was not launched has no counts.
 void Engine::count_graphs(const GraphCounts& graphs) {
   if (graphs.steps > graph_steps_) {
     stats_.graph_steps += graphs.steps - std::exchange(graph_steps_, graphs.steps);
@@ -216,7 +216,7 @@ void Engine::finish_step(Lock& lock) {
   settled_.notify_all();
 }
 
-// Of the model. A step that was launched behind another one begins when that has ended.
+// Seconds in the model. A step that was launched ahead begins when the one before it ends.
 double Engine::step_seconds(const StepResult& result, double now) {
   double sampled = now - result.sample_seconds;
   double began = std::max(plan_.launched, std::exchange(last_ended_, sampled));

@@ -163,7 +163,7 @@ bool Stepper::ready(Plan& plan) {
   return !asked;
 }
 
-// Of an entry whose results end at row `end`: those of its tokens that candidates do not decide.
+// Asks for the logits of an entry's tokens that candidates do not decide; its results end at `end`.
 // It assumes that each draft token is accepted: the row after it is read only then.
 bool Stepper::ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
   const Request& request = *entry.request;

@@ -41,7 +41,7 @@ double StepBudget::margin() const {
   return std::min(kMostMargin, std::max(kMargin, 1 - kDeviations * time_.deviation()));
 }
 
-// Of those that the bound on a step's seconds allows.
+// Rows that the bound on a step's seconds allows.
 int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t most) const {
   if (max_seconds_ == 0) return most;
   int64_t fit = work.rows == 0 ? std::min(kLeastRows, most) : 0;

@@ -14,9 +14,9 @@ namespace wherry {
 
 inline uint64_t tenant_of(uint64_t user) { return user >> 32; }
 
-// Of the tenants who wait with equal priority, the one who has been served the fewest tokens is
-// next, and of his users the one who has. Who comes, or comes back, starts level with those who are
-// there: neither does he owe for what he had when nobody waited, nor has he saved up.
+// Among waiting tenants of equal priority the one with the fewest served tokens is next, and among
+// its users likewise. A newcomer starts level with those who wait: it neither owes for tokens that
+// it got while the queue was empty, nor has it saved any.
 class WaitingQueue {
  public:
   void push(Request& request);

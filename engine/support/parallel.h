@@ -8,8 +8,8 @@
 
 namespace wherry {
 
-// Those of 0 .. n - 1 for which `holds` is false, ascending. `holds` is called on up to `threads`
-// threads, this one among them, and must not throw.
+// The numbers of 0 .. n - 1 for which `holds` is false, ascending. `holds` is called on up to
+// `threads` threads, this one among them, and must not throw.
 std::vector<size_t> failing(size_t n, int threads, const std::function<bool(size_t)>& holds);
 
 }  // namespace wherry

@@ -12,7 +12,7 @@ namespace wherry {
 
 class FakeMask {
  public:
-  // Of every third token or so the successor is forced; the output is complete after `length`
+  // About every third token forces its successor; the output is complete after `length`
   // tokens. `fail_at`: the fill that fails; -1: none.
   FakeMask(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
 

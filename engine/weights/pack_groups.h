@@ -22,7 +22,7 @@ std::vector<PackGroup> groups_of(const Metadata& metadata);
 // Throws WHERRY_INCOMPATIBLE with every stored tensor that is missing or does not fit.
 void check_stored(const Metadata& metadata, const TensorCache& cache);
 
-// Of what a group's function returned, one tensor for each of group.params. Throws
+// One tensor for each of group.params, from the results of the group's function. Throws
 // WHERRY_INCOMPATIBLE if they are not what the metadata says.
 std::vector<ffi::Tensor> chosen_results(const PackGroup& group, const Metadata& metadata,
                                         const std::vector<ffi::Tensor>& results);

@@ -56,7 +56,7 @@ class PackedFile {
 
   const std::shared_ptr<const MappedFile>& mapping() const { return file_; }
   const char* block(size_t entry) const { return file_->data() + layout_.entries()[entry].offset; }
-  // Of a block or a tensor outside, when the file was written.
+  // Checksum of a block, or of a tensor outside, from when the file was written.
   uint64_t checksum(size_t entry) const;
   // Whether each block has its checksum. Reads all of them, on up to `threads` threads: 0.2 s a
   // gigabyte and thread at the first touch, half of it for pages that a forward would touch anyway.

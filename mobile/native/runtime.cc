@@ -64,7 +64,7 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int tasks) 
   return wherry::launch_kernel(reinterpret_cast<wherry::KernelTask>(task), closure, tasks);
 }
 
-// Of the models that are linked in, one address each in every object file of theirs: models.cc,
+// One address in every object file of the models that are linked in: models.cc,
 // which `wherry package` writes, else no_models.cc. A static library's objects are linked where
 // something refers to them, and to those nothing else does.
 extern "C" {

@@ -25,7 +25,7 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
         "moe_layer_freq": (1,),
         "scoring_func": ("softmax",),
     }
-    # Of training, or what follows from others.
+    # Fields of training, and fields that follow from others.
     IGNORED: ClassVar[tuple[str, ...]] = ("aux_loss_alpha", "seq_aux", "ep_size", "qk_head_dim")
     moe_intermediate_size: Size = 1407
     n_shared_experts: glm4_moe.Few = 2

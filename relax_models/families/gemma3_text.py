@@ -24,7 +24,7 @@ class Gemma3Config(gemma2.Gemma2Config):
     attn_logit_softcapping: Cap | None = None
     sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # every Nth layer has no window
     local_rope: RopeConfig  # of windowed layers
-    # Of Gemma 3 4B, whose config.json has of its text model what differs from these.
+    # Gemma 3 4B's values; config.json holds only the text model's differences from these.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "vocab_size": 262208,
         "hidden_size": 2304,

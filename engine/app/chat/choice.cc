@@ -8,7 +8,7 @@ namespace wherry::app {
 
 namespace {
 
-// Of an event's error: the request contradicts itself (sampling/adjustment.cc).
+// Part of an event's error: the request contradicts itself (sampling/adjustment.cc).
 constexpr char kNoTokenLeft[] = "leave no token possible";
 
 std::string joined(const std::vector<Part>& parts, Part::Kind kind) {

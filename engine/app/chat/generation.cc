@@ -38,7 +38,7 @@ Totals Generation::totals() const {
     made.drafted += choice.drafted;
     made.accepted += choice.accepted;
     made.reasoning += choice.reasoning;
-    // Of the choices of one prompt the first computed what the others found.
+    // The first choice of a prompt computed what the others found in the cache.
     if (choice.index() % plan_.n == 0) made.cached += choice.cached;
     made.queue = std::max(made.queue, choice.queue);
     made.prefill = std::max(made.prefill, choice.prefill);

@@ -9,8 +9,8 @@ namespace wherry::app {
 
 namespace {
 
-// Of the wheel that this is built beside; "" where TVM's run time is compiled into the same
-// library, which no plugin can reach.
+// Version of the wheel that this is built against; "" where TVM's run time is compiled into the
+// same library, which no plugin can reach.
 constexpr char kTvmVersion[] = WHERRY_TVM_VERSION;
 
 void* open_global(const std::string& path, const std::string& what) {

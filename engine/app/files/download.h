@@ -14,7 +14,7 @@ struct DownloadOptions {
   int64_t retry_wait = 250;  // ms
 };
 
-// Of JSON, or "". Throws Error(WHERRY_INVALID_ARGUMENT).
+// Reads JSON, or "". Throws Error(WHERRY_INVALID_ARGUMENT).
 DownloadOptions read_download_options(const std::string& json);
 
 // See wherry_app_download. Throws DownloadError, Error.

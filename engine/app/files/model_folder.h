@@ -19,7 +19,7 @@ class ModelFolder {
   const std::string& path() const { return path_; }
   // The manifest of a model that was complete; "": there is none.
   std::string manifest() const;
-  // Of these files, those that are not there with their sizes.
+  // Those of `files` that are missing or have another size.
   std::vector<FileRecord> lacking(const std::vector<FileRecord>& files) const;
   // Likewise, and with their contents; `read` is told how many bytes of how many were read.
   std::vector<FileRecord> differing(const std::vector<FileRecord>& files,

@@ -42,7 +42,7 @@ void each(std::string_view ebnf, Name name, Other other) {
   }
 }
 
-// Of the rules for names that may be added: xgrammar gives them this in their own names.
+// Rules for names of additional properties have this in their own names in xgrammar.
 constexpr std::string_view kAddedName = "_addl_key";
 constexpr std::string_view kEscape = R"( | ("\\" basic_escape basic_string_sub))";
 

@@ -28,7 +28,7 @@ constexpr std::string_view kNamed[] = {"properties", "$defs", "definitions"};
 constexpr std::string_view kNotes[] = {"$schema",     "$id",      "$comment", "title",
                                        "description", "default",  "examples", "deprecated",
                                        "readOnly",    "writeOnly"};
-// Of these the first that is there is all that counts.
+// The first of these that is present decides alone.
 constexpr std::string_view kAlone[] = {"$ref", "const", "enum", "anyOf"};
 // What tells the library of a type, where none is named.
 constexpr std::string_view kTelling[] = {"properties", "additionalProperties", "items",
@@ -223,7 +223,7 @@ class Audit {
     return jinja::make_dict(std::move(made));
   }
 
-  // Of constants those that are of a type beside them.
+  // Keeps the constants that have the type named in the same schema.
   static void keep_of_type(Items& items, const Value& type) {
     for (auto& [key, value] : items) {
       const bool one = key.text() == "const";

@@ -99,7 +99,7 @@ struct Statement {
   Statements body, otherwise;
   std::vector<Statements> branches;
   bool recursive = false;
-  // Of macros and call blocks: which of these names the body asks for.
+  // Macros and call blocks: which of these names the body uses.
   bool takes_caller = false, takes_varargs = false, takes_kwargs = false;
 };
 

@@ -30,7 +30,7 @@ class Failure : public std::runtime_error {
 };
 
 [[noreturn]] void fail(const char* type, const std::string& message);
-// Of Jinja itself; also what is refused because it takes too much.
+// Errors that Jinja would raise, and inputs that take too much.
 [[noreturn]] void fail(const std::string& message);
 
 enum class Kind : uint8_t {
@@ -79,7 +79,7 @@ class Value {
   bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
   bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
 
-  // Of the kind that was asked about before.
+  // The caller has checked the kind.
   int64_t integer() const { return int_; }  // of bool, too
   double number() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
   const std::string& text() const;

@@ -77,17 +77,17 @@ class Format {
   virtual bool read(Scanner& s, Output& out, const Tools& tools, int& state) const;
 
   // What holds a model to this format: expressions of a grammar.
-  // Of one call, or, with `several`, one or more, behind the first of `begins`, which is written.
+  // Grammar of one call, or with `several` of one or more, after the first of `begins`.
   virtual std::string written(Rules& rules, const CallRules& calls, bool several) const = 0;
-  // Of an output, after its reasoning, that is calls and nothing else.
+  // Grammar of an output, after its reasoning, that is calls and nothing else.
   virtual std::string forced(Rules& rules, const CallRules& calls, bool several) const;
-  // Of an output, after its reasoning, of text, and calls if there are any.
+  // Grammar of an output, after its reasoning, of text and optional calls.
   virtual std::string free(Rules& rules, const CallRules& calls, bool several) const;
-  // Of an output, after its reasoning, whose text is `body`.
+  // Grammar of an output, after its reasoning, whose text is `body`.
   virtual std::string answer(Rules& rules, const std::string& body) const;
 };
 
-// Of a list with "" in it, what is not.
+// The non-empty ones of `texts`.
 Texts not_empty(Texts texts);
 
 }  // namespace wherry::app

@@ -26,7 +26,7 @@ class Recorder {
   virtual std::unique_ptr<Recording> record(const std::function<void()>& call) = 0;
 };
 
-// Of a CUDA device, whose graphs these are; null: there is none on this system. Throws Error where
+// Recorder of a CUDA device's graphs; null: this system has none. Throws Error where
 // the driver is too old.
 std::unique_ptr<Recorder> open_recorder(DLDevice device);
 

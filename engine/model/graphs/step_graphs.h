@@ -26,10 +26,11 @@ struct StepResults {
 // KeptStorage, of all steps. Numbers, and which kernels there are, follow from the sizes of the
 // arrays, which are the key. What the arrays hold is read by kernels.
 //
-// Of the steps of a key
+// Steps of one key:
 //   the first   is launched kernel by kernel: keys that do not come again cost nothing
-//   the second  too, and then recorded
-//   the third   too, and played: with other tokens, pages and positions than the recording, and the
+//   the second  too, and then captured
+//   the third   too, and replayed: with other tokens, pages and positions than the recording, and
+//   the
 //               same bits, or graphs are given up
 //   all others  are played.
 class StepGraphs {

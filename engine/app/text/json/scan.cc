@@ -91,7 +91,7 @@ size_t checked_number(std::string_view text, size_t at) {
   return at;
 }
 
-// Of objects and arrays.
+// Objects and arrays.
 size_t checked_items(std::string_view text, size_t at, int depth) {
   bool object = text[at] == '{';
   char close = object ? '}' : ']';

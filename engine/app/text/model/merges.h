@@ -17,7 +17,7 @@ class Merges {
   };
 
   void reserve(size_t n) { slots_.assign(n + n / 2 + 1, Merge()); }
-  // Of a pair that is there already the last rank counts. At most as many as are reserved.
+  // The last rank of a pair counts. At most as many as are reserved.
   void add(const Merge& merge) { slots_[slot_of(merge.left, merge.right)] = merge; }
   const Merge* find(int32_t left, int32_t right) const {  // nullptr if they stay apart
     if (slots_.empty()) return nullptr;

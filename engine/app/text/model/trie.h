@@ -14,7 +14,7 @@ namespace wherry::text {
 // A tree of bytes; a branch with one key left is not made, but compared.
 class Trie {
  public:
-  // Of equal keys the last one's value counts. Empty keys are left out.
+  // The last value of equal keys counts. Empty keys are left out.
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> keys);
 
   // Calls each(length, value) for every key that `text` begins with, the shortest first.

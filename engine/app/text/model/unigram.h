@@ -20,7 +20,7 @@ class Unigram : public Model {
 
  private:
   void find_paths(std::string_view piece, Scratch&) const;
-  // Of characters that are no token, together: unless they happen to be one.
+  // Adds the unknown token for characters that are no token, unless together they are one.
   void add_unknown(std::string_view text, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary_;

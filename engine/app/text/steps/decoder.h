@@ -13,7 +13,7 @@ namespace wherry::text {
 
 class Json;
 
-// Of names; what is left, joined, is the text.
+// Turns token strings into pieces, which joined are the text.
 using Decoder = Step<std::vector<std::string>>;
 
 std::unique_ptr<Decoder> read_decoder(const Json& json);

@@ -9,7 +9,7 @@ namespace wherry::text {
 
 class Json;
 
-// Of one text; pairs are not for language models.
+// For single texts; language models have no pairs.
 class PostProcessor {
  public:
   PostProcessor() = default;  // adds nothing

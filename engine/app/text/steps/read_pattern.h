@@ -7,7 +7,7 @@
 
 namespace wherry::text {
 
-// Of a component with "pattern": {"String": ...} or {"Regex": ...}.
+// Reads a component with "pattern": {"String": ...} or {"Regex": ...}.
 Pattern read_pattern(const Json& component);
 
 }  // namespace wherry::text

@@ -90,7 +90,7 @@ struct Mistral : Format {
 // (`outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+ `outer_end`)
 struct Markup : Format {
   std::string outer, outer_end;  // around calls
-  // Of one call; `call` is "" where its name stands in the outer element.
+  // Marks of one call; `call` is "" where its name stands in the outer element.
   std::string call = "<function=", named = ">", call_end = "</function>";
   std::string key = "<parameter=";     // before an argument's name
   Texts keyed = {">"};                 // after it; white space may stand between these
