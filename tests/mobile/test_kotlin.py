@@ -131,8 +131,7 @@ def check_calls(engine, case, answers):
         pieces = next(answers)
         chunks = [c.model_dump() for c in engine.chat.completions.create(**streamed(request))]
         assert joined_stream(pieces) == joined_stream(chunks)
-        if request.get("tools"):
-            assert calls_in(pieces) == calls_in(chunks)
+        assert calls_in(pieces) == calls_in(chunks)
         assert pieces[-1]["usage"] == chunks[-1]["usage"]
     return sum(len(c["message"].get("tool_calls", ())) for c in whole["choices"])
 
