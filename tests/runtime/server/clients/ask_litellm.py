@@ -9,6 +9,8 @@ import sys
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would fetch a table otherwise
 import litellm
 
+litellm.suppress_debug_info = True  # it would print its list of providers
+
 URL = sys.argv[1]
 HI = [{"role": "user", "content": "weather?"}]
 CITIES = [{"city": "Köln"}, {"city": "Rome"}]
